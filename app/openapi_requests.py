@@ -101,6 +101,9 @@ REQUIRED: Final = frozenset({("/api/hub/pipeline/results", "job")})
 _SUBSCRIPTIONS: Final = (
     "/subscriptions", "/subscriptions/errors", "/api/hub/subscriptions", "/api/hub/errors",
 )  # fmt: skip
+_ATTEMPTS: Final = (
+    "/api/hub/attempts", "/api/hub/attempts/counts", "/api/hub/subscriptions/{id}/attempts",
+)  # fmt: skip
 _ATTEMPT_STATUS: Final[Schema] = {**TEXT, "pattern": "^([1-5]xx|none|[1-5][0-9][0-9])$"}
 _OF_PATHS: Final[Mapping[tuple[str, str], Schema]] = {
     **{
@@ -115,10 +118,11 @@ _OF_PATHS: Final[Mapping[tuple[str, str], Schema]] = {
         }.items()
     },
     ("/api/hub/pipeline/results", "from"): _TIME,
-    ("/api/hub/attempts", "status"): _ATTEMPT_STATUS,
-    ("/api/hub/subscriptions/{id}/attempts", "status"): _ATTEMPT_STATUS,
-    ("/api/hub/attempts", "source"): TEXT,
-    ("/api/hub/subscriptions/{id}/attempts", "source"): TEXT,
+    **{
+        key: found
+        for path in _ATTEMPTS
+        for key, found in {(path, "status"): _ATTEMPT_STATUS, (path, "source"): TEXT}.items()
+    },
     ("/api/hub/pipeline/results", "step"): _enum("hour", "day"),
     ("/api/hub/pipeline/results", "top"): _whole(1, 50),
 }

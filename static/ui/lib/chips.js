@@ -27,6 +27,13 @@ export function answer(rest) {
   return Object.assign(element, { say(trouble, more = "") { patch(element, trouble && h("strong", {}, trouble, " "), more); } });
 }
 
+// Says how many of the items of a page of a list need a look: arguments of `say`.
+export function looked(items, total, one, isBad, [singular, plural], well) {
+  const bad = items.filter(isBad).length;
+  if (bad) return [`${part(bad, items.length, one, singular, plural)}${items.length < total ? " on this page" : ""}.`];
+  return ["", total > 0 && `${counted(total, one)}${well ? `, ${well}` : ""}.`];
+}
+
 // "2 of 14 feeds", and the verb for so many.
 export function part(number, total, one, singular, plural) {
   return `${number === total ? "" : `${count(number)} of `}${counted(total, one)} ${number === 1 ? singular : plural}`;

@@ -1,6 +1,6 @@
 // The audit log: who has changed what, from where, and what it was before.
 
-import { button, closing, column, empty, facts, get, h, heading, open, payload, stack, state, table, time } from "../lib/kit.js";
+import { answer, button, closing, column, empty, facts, get, h, heading, open, payload, stack, state, table, time } from "../lib/kit.js";
 
 const ACTIONS = { put: "Created or changed", post: "Requested", patch: "Changed", delete: "Deleted", login: "Signed in", logout: "Signed out" };
 const FILTERS = [
@@ -15,12 +15,15 @@ const COLUMNS = [
 ];
 
 export default function audit({ signal }) {
+  const says = answer("Changes by the management API and this interface, and logins. Kept for the time that the setting audit_retention_s says.");
   return [
-    heading("Audit log", { about: "Changes by the management API and this interface, and logins. Kept for the time that the setting audit_retention_s says." }),
+    heading("Audit log", { about: says }),
     table({
       noun: ["entry", "entries"], signal, search: null, key: (row) => row.id, filters: FILTERS, columns: COLUMNS, empty: () => empty("Nothing was changed yet"),
       source: async ({ page_size, user, object, address, action, before }, gone) => {
         const found = await get("/warren/audit", { user, object, address, action, before, limit: page_size }, gone);
+        const [newest] = found.entries;
+        if (newest && !before) says.say("", [`The newest: ${newest.user} ${words(newest).toLowerCase()} ${newest.object ?? ""} `, time(newest.at), "."]);
         return { items: found.entries, next: found.next_before };
       },
     }),

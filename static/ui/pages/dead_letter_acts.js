@@ -1,6 +1,6 @@
 // Replays and deletes dead letters.
 
-import { act, counted, path, post, remove } from "../lib/kit.js";
+import { act, attempt, counted, done, path, post, remove } from "../lib/kit.js";
 
 const LIST = "#/dead-letters";
 const noun = (number) => counted(number, "dead letter");
@@ -8,18 +8,29 @@ const noun = (number) => counted(number, "dead letter");
 export const address = ({ vhost, id }) => path`/hub/dead-letters/${vhost}/${id}`;
 
 // `which` says it as a sentence begins: "All that match the filter".
+// Sends each filter, and adds up what the answers count.
+async function each(verb, filters) {
+  const total = {};
+  for (const one of filters) for (const [name, value] of Object.entries(await post(`/hub/dead-letters/${verb}`, one))) total[name] = (total[name] ?? 0) + value;
+  return total;
+}
+
 export function replayLetters(number, filters, which) {
   const text = `${which} return to their subscriptions, with their old webhook-id and as if they had never failed. Those of paused subscriptions stay.`;
-  return act({ act: `Replay ${noun(number)}`, text, safe: true }, () => post("/hub/dead-letters/replay", filters), ({ replayed, skipped }) => `Replayed ${noun(replayed)}${skipped ? `; ${noun(skipped)} skipped, since the subscription is paused or has ended` : ""}.`);
+  return act({ act: `Replay ${noun(number)}`, text, safe: true }, () => each("replay", filters), ({ replayed, skipped }) => `Replayed ${noun(replayed)}${skipped ? `; ${noun(skipped)} skipped, since the subscription is paused or has ended` : ""}.`);
 }
 
 export function removeLetters(number, filters, which) {
-  const body = Object.keys(filters).length ? filters : { all: true };
-  return act({ act: `Delete ${noun(number)}`, text: `${which} are dropped for good.` }, () => post("/hub/dead-letters/delete", body), ({ deleted }) => `Deleted ${noun(deleted)}.`);
+  const given = filters.map((one) => (Object.keys(one).length ? one : { all: true }));
+  return act({ act: `Delete ${noun(number)}`, text: `${which} are dropped for good.` }, () => each("delete", given), ({ deleted }) => `Deleted ${noun(deleted)}.`);
 }
 
 export function replay(letter) {
-  return act({ act: "Replay 1 dead letter", text: `It returns to the subscription of ${letter.callback}, with its old webhook-id.`, safe: true, to: LIST }, () => post(`${address(letter)}/replay`), "Replayed: it is delivered as if it had never failed.");
+  return attempt(async () => {
+    await post(`${address(letter)}/replay`);
+    done(`Replayed: it is delivered to ${letter.callback} as if it had never failed.`);
+    location.hash = LIST;
+  });
 }
 
 export function drop(letter) {

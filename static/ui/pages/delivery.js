@@ -1,12 +1,12 @@
 // One attempt: what was sent, what was answered, every attempt of the message, and the next one.
 
-import { act, button, card, code, command, date, duration, facts, get, h, heading, notice, outside, pageLink, path, post, quiet, side, tag, watch } from "../lib/kit.js";
+import { card, code, command, date, duration, facts, get, h, heading, notice, outside, pageLink, path, quiet, side, tag, watch } from "../lib/kit.js";
 import { timeline } from "./delivery_timeline.js";
 import { requestCurl, requestView, responseView } from "./hub_request.js";
 import { answerOf, outcome, sourceLink } from "./hub_words.js";
+import { resendButton } from "./resend.js";
 
 const EVERY_S = 2;
-const WAYS = { replayed: "The dead letter is back in its queue, to be delivered anew.", hastened: "It waits no longer: it is tried now." };
 const ADVICE = {
   410: "410 says that the callback is gone for good, so the subscription has ended. Subscribe again if that was a mistake.",
   508: "508 says that the message has come back to where it was before. Look for two hubs that subscribe to each other.",
@@ -23,16 +23,17 @@ export default async function delivery({ params, signal }) {
   return watch((gone) => get(where, {}, gone), ({ attempts, next_attempt_at: next }) => [
     heading(`Attempt ${found.number} for ${host(found.callback)}`, {
       list: ["Deliveries", "#/deliveries"], states: outcome(found), about: `${date(found.at)}, ${duration(found.latency_ms / 1000)}: ${answerOf(found)}`,
-      actions: button("Resend", () => again(where, found), "main"),
+      actions: resendButton(found, found.outcome === "delivered" ? null : "main"),
     }),
-    advice(found),
+    advice(found, attempts[0]),
+    card("All attempts of this message", timeline(attempts, { id: found.id, next: found.source && next })),
+    side(card("Request", same[0]), card("Response", same[1])),
     card(null, facts([
       ["Callback", outside(found.callback)], ["Subscription", pageLink(code(found.subscription), "/subscriptions", found.subscription)],
       ["Source", found.source && [sourceLink(found.source), " ", found.topic && tag(found.topic)]],
       ["Message", [pageLink(code(found.webhook_id), "/deliveries", { webhook_id: found.webhook_id }), h("small", {}, " its webhook-id, the same in all attempts")]],
     ])),
-    side(card("Request", same[0]), card("Response", same[1])),
-    card("All attempts of this message", timeline(attempts, { id: found.id, next: found.source && next })), line,
+    line,
   ], signal, EVERY_S);
 }
 
@@ -44,13 +45,10 @@ function host(url) {
   }
 }
 
-function again(where, found) {
-  return act({ act: "Resend 1 message", text: `To ${found.callback}, with its old webhook-id.`, safe: true }, () => post(`${where}/resend`), ({ way, attempt }) => WAYS[way] ?? `Sent. The callback answered ${answerOf(attempt)}.`);
-}
-
-// What to do about the usual answers.
-function advice({ outcome: how, status }) {
+// What to do about the usual answers, until a later attempt has arrived.
+function advice({ id, outcome: how, status }, last) {
   if (how === "delivered") return null;
+  if (last.outcome === "delivered" && last.id !== id) return notice("good", h("span", {}, "The message has arrived: ", pageLink(`attempt ${last.number}`, "/deliveries", String(last.id)), ` was answered ${answerOf(last)}.`));
   return notice(how === "retried" ? "warn" : "bad", h("span", {}, ADVICE[status === 403 ? 401 : status] ?? ofClass(status)));
 }
 

@@ -2,22 +2,19 @@
 
 import { h, HUB, state } from "../lib/kit.js";
 
-const KINDS = { ok: "good", new: "info", failing: "warn", dead: "bad", gone: "bad", paused: "" };
-const STATES = { ok: "OK", new: "New", failing: "Failing", dead: "Dead", gone: "Gone", paused: "Paused" };
-const PUSH_KINDS = { active: "good", pending: "info", broken: "warn", failed: "warn", none: "" };
-const PUSH = { active: "Pushed", pending: "Pending", broken: "Broken", failed: "Failed" };
+// The states of a feed: [words, kind of state].
+export const STATES = { failing: ["Failing", "warn"], dead: ["Dead", "bad"], gone: ["Gone", "bad"], paused: ["Paused", ""], new: ["New", "info"], ok: ["OK", "good"] };
+const PUSH = { active: ["Pushed", "good"], pending: ["Pending", "info"], broken: ["Broken", "warn"], failed: ["Failed", "warn"] };
 export const FORMATS = ["atom", "rss", "json"];
 
 export const isStopped = (feed) => feed.state === "paused" || feed.state === "gone";
 
-export const STATE_OPTIONS = [["", "All states"], ...Object.entries(STATES)];
-
 export function feedState(feed) {
-  return state(STATES[feed.state] ?? feed.state, KINDS[feed.state]);
+  return state(...STATES[feed.state]);
 }
 
 export function pushState({ state: now }) {
-  return now === "none" ? "–" : state(PUSH[now] ?? now, PUSH_KINDS[now]);
+  return now === "none" ? "–" : state(...PUSH[now]);
 }
 
 // The address of a document of a feed or output: format is atom, rss or json.

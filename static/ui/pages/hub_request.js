@@ -4,9 +4,10 @@ import { code, h, payload, quiet, quoted, stack, state } from "../lib/kit.js";
 import { answerOf } from "./hub_words.js";
 
 const SHOWN_HEADERS = 6;
+const WIDE = 640; // on a phone the answer would be far below
 
 export function requestView({ request, request_missing: why }) {
-  if (!request) return quiet(why);
+  if (!request) return quiet(why[0].toUpperCase(), why.slice(1), ".");
   const body = request.body_base64 ?? request.body ?? "";
   return stack(h("p", { class: "line" }, h("b", {}, request.method), " ", code(request.url)), headers(pairs(request.headers)),
     body ? payload({ payload: body, encoding: request.body_base64 === undefined || request.body_base64 === null ? "string" : "base64", label: "Request body", size: request.size }) : quiet("The body is empty."),
@@ -29,7 +30,7 @@ function pairs(found) {
 function headers(entries) {
   if (!entries.length) return null;
   const list = h("dl", { class: "headers" }, entries.map(([name, value]) => [h("dt", {}, name), h("dd", {}, String(value))]));
-  return entries.length <= SHOWN_HEADERS ? list : h("details", { open: true }, h("summary", {}, `${entries.length} headers`), list);
+  return entries.length <= SHOWN_HEADERS ? list : h("details", { open: innerWidth > WIDE }, h("summary", {}, `${entries.length} headers`), list);
 }
 
 // Returns the request as a line that sends it from here.

@@ -1,12 +1,11 @@
 // The log of the server as it is written.
 
-import { act, address, asText, button, card, clock, date, done, empty, facts, fill, followEvents, formDialog, get, h, heading, headOf, patch, path, put, quiet, refresh, remove, rowOf, select, setQuery, state } from "../lib/kit.js";
+import { act, address, answer, asText, button, card, chips, clock, counted, date, done, empty, entries, facts, fill, followEvents, formDialog, get, h, heading, headOf, patch, path, put, quiet, refresh, remove, rowOf, select, setQuery, state } from "../lib/kit.js";
 
 const LINES = 200;
 const KEPT_LINES = 1000;
 const LEVELS = ["debug", "info", "warning", "error"];
-const SHOWN = [["", "All levels"], ["info", "Information and above"], ["warning", "Warnings and errors"], ["error", "Errors"]];
-const KINDS = { warning: "warn", error: "bad", critical: "bad", info: "" };
+const SHOWN = { critical: ["Critical", "bad"], error: ["Error", "bad"], warning: ["Warning", "warn"], info: ["Info", ""], debug: ["Debug", ""] };
 const OWN = ["at", "time", "level", "area", "logger", "message", "event"];
 const COLUMNS = [{ label: "Time" }, { label: "Level" }, { label: "Area", optional: true }, { label: "Line", wide: true }];
 
@@ -23,6 +22,9 @@ export default function log({ signal }) {
     if (!paused) waiting.splice(0).forEach(add);
     label();
   }, null, { "aria-pressed": "false" });
+  const levelChips = h("div");
+  const says = answer("The newest line is first. All of it is where the server writes it.");
+  let telling = 0;
   let paused = false;
   const waiting = [];
   const known = new Set(); // after a break the last lines are sent again
@@ -32,18 +34,30 @@ export default function log({ signal }) {
   }
   function shows(row) {
     const { level, text } = wanted;
-    row.hidden = Boolean((level && LEVELS.indexOf(row.dataset.level) < LEVELS.indexOf(level)) || (text && !row.textContent.toLowerCase().includes(text.toLowerCase())));
+    row.hidden = Boolean((level && row.dataset.level !== level) || (text && !row.textContent.toLowerCase().includes(text.toLowerCase())));
   }
   function filter(changes) {
     Object.assign(wanted, changes);
     setQuery(changes);
     [...body.children].forEach(shows);
+    tell();
+  }
+  // How many lines of each level are here.
+  function tell() {
+    const numbers = {};
+    for (const { dataset: { level } } of body.children) numbers[level] = (numbers[level] ?? 0) + 1;
+    const { critical = 0, error = 0, warning = 0 } = numbers;
+    const found = [[critical + error, "error"], [warning, "warning"]].filter(([number]) => number).map(([number, word]) => counted(number, word));
+    const all = counted(body.children.length, "line");
+    says.say(found.length ? `${found.join(" and ")} in the last ${all}.` : "", found.length ? "" : `No warning in the last ${all}.`);
+    patch(levelChips, chips("Level", wanted.level, entries(numbers, SHOWN), (level) => filter({ level })));
   }
   function add(line) {
     const row = lineRow(line);
     shows(row);
     body.prepend(row);
     nothing.hidden = true;
+    if (!telling) telling = setTimeout(() => { telling = 0; tell(); });
     while (body.children.length > KEPT_LINES) body.lastChild.remove();
   }
   function take(event) {
@@ -59,11 +73,10 @@ export default function log({ signal }) {
   const close = followEvents("/warren/log", { lines: LINES }, { open: () => fill(note), message: take }, () => fill(note, "The connection is lost; it is tried again."));
   signal.addEventListener("abort", close);
   refresh(async (gone) => patch(levels, levelCard(await get("/warren/log-levels", {}, gone))), signal, 0);
-  const level = select(SHOWN, wanted.level, { "aria-label": "Level", onchange: () => filter({ level: level.value }) });
   return [
-    heading("Log", { actions: pause, about: "The newest line is first. All of it is where the server writes it." }),
-    h("div", { class: "tools" },
-      h("input", { type: "search", class: "search", "data-search": true, "aria-label": "Filter lines", placeholder: "Filter lines", value: wanted.text, oninput: (event) => filter({ text: event.target.value }) }), level, note),
+    heading("Log", { actions: pause, about: says }),
+    levelChips, h("div", { class: "tools" },
+      h("input", { type: "search", class: "search", "data-search": true, "aria-label": "Filter lines", placeholder: "Filter lines", value: wanted.text, oninput: (event) => filter({ text: event.target.value }) }), note),
     h("div", { class: "card flush" }, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Lines of the log" }, h("table", {}, h("thead", {}, h("tr", {}, COLUMNS.map((one) => headOf(one, one.label)))), body)), nothing),
     levels,
   ];
@@ -72,7 +85,7 @@ export default function log({ signal }) {
 function lineRow(line) {
   const at = line.at ?? line.time;
   const rest = Object.entries(line).filter(([key]) => !OWN.includes(key)).map(([key, value]) => `${key}=${asText(value)}`).join(" ");
-  return rowOf(COLUMNS, [h("time", { datetime: at, title: date(at) }, clock(at)), state(line.level, KINDS[line.level] ?? ""), line.area ?? line.logger ?? "",
+  return rowOf(COLUMNS, [h("time", { datetime: at, title: date(at) }, clock(at)), state(...(SHOWN[line.level] ?? [line.level])), line.area ?? line.logger ?? "",
     [h("span", {}, line.message ?? line.event ?? ""), rest && h("span", { class: "quiet mono" }, ` ${rest}`)]], h("tr", { "data-level": line.level }));
 }
 

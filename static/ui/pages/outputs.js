@@ -1,6 +1,6 @@
 // The list of outputs: feeds that are made here of feeds, exchanges and streams.
 
-import { below, button, code, column, done, empty, go, h, heading, link, open, pageLink, pages, state, table, tabs, vhostFilter } from "../lib/kit.js";
+import { answer, below, button, code, column, done, empty, go, h, heading, link, looked, open, pageLink, pages, state, table, tabs, vhostFilter } from "../lib/kit.js";
 import { documentLinks } from "./feed_words.js";
 import { FEED_TABS } from "./feeds.js";
 import { outputForm, sourceLine } from "./output_form.js";
@@ -22,6 +22,7 @@ export function outputProblem({ notice, sources }) {
 }
 
 export default function outputs({ signal }) {
+  const says = answer("Feeds that this hub makes, in three formats each.");
   const create = () => open("New output", (close) => outputForm(null, (vhost, name) => {
     close(true);
     done(`Created the output ${name}.`);
@@ -29,8 +30,12 @@ export default function outputs({ signal }) {
   }, () => close(false)), { wide: true });
   const list = table({
     noun: "output", columns: COLUMNS, signal, key: (row) => `${row.vhost}/${row.name}`, filters: vhostFilter(), search: "Filter by name or title",
-    source: ({ page, page_size, name, vhost }, gone) => pages("/hub/outputs")({ page, page_size, search: name, vhost }, gone),
+    source: async ({ page, page_size, name, vhost }, gone) => {
+      const found = await pages("/hub/outputs")({ page, page_size, search: name, vhost }, gone);
+      if (found.total) says.say(...looked(found.items, found.total, "output", outputProblem, ["has a problem", "have problems"], "all well"));
+      return found;
+    },
     empty: () => empty("No outputs yet", "An output is a feed of your own, as Atom, RSS and JSON Feed: of several feeds, of an exchange, of a stream, filtered and cut as you like, for everybody or for partners with a token.", button("Create the first output", create, "main")),
   });
-  return [heading("Outputs", { actions: [button("New output", create, "main")] }), tabs("Kinds", FEED_TABS, "Outputs"), list];
+  return [heading("Outputs", { about: says, actions: [button("New output", create, "main")] }), tabs("Kinds", FEED_TABS, "Outputs"), list];
 }

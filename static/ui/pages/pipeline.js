@@ -1,10 +1,9 @@
 // The data pipeline: what runs, how far archives are, and what the jobs have found.
 
-import { act, below, button, bytes, column, command, count, cut, duration, empty, get, grid, h, heading, HUB, instant, pageLink, patch, path, quoted, remove, section, session, state, table, time } from "../lib/kit.js";
+import { act, answer, below, button, bytes, column, command, count, counted, cut, duration, empty, entries, get, grid, h, heading, HUB, instant, looked, pageLink, patch, path, quoted, remove, section, session, state, table, time } from "../lib/kit.js";
 import { pipelineCharts } from "./pipeline_charts.js";
 
-const STATES = { running: ["Running", "info"], done: ["Done", "good"], failed: ["Failed", "bad"], lost: ["Lost", "warn"] };
-const STATE_OPTIONS = [["", "All states"], ...Object.entries(STATES).map(([value, [text]]) => [value, text])];
+const STATES = { failed: ["Failed", "bad"], lost: ["Lost", "warn"], running: ["Running", "info"], done: ["Done", "good"] };
 const COLUMNS = [
   column.named("job", "Job", (row) => [h("strong", {}, row.job), below(row.run), row.error && h("small", { class: "below problem" }, row.error)]),
   column("stream", "Stream", (row) => row.stream || "–", { sort: "stream" }),
@@ -23,19 +22,24 @@ const ARCHIVES = [{ label: "Stream" }, { label: "Archive" }, { label: "State" },
 
 export default function pipeline({ signal }) {
   const archives = h("div");
+  const says = answer("Jobs on streams: what they have found, their runs, and how far archives are.");
   const url = HUB.slice(0, -1);
   const lines = `warren pipeline capture x amq.topic --stream log --url ${url}\nwarren pipeline run rollup --stream log --out rollup --url ${url} --user ${quoted(session.name)}`;
   const list = table({
     noun: "run", signal, sort: { by: "updated", reverse: true }, search: "Filter by job, run or stream", key: (row) => `${row.job}/${row.run}`, columns: COLUMNS,
-    filters: [{ name: "state", label: "State", options: STATE_OPTIONS }],
+    filters: [{ name: "state", counted: true }],
     source: async ({ state: wanted, ...query }, gone) => {
       const found = await get("/hub/pipeline", {}, gone);
       patch(archives, found.archives.length > 0 && section("Archives", null, grid("Table of archives", ARCHIVES, found.archives.map(archive))));
-      return cut(found.runs.filter((one) => !wanted || one.state === wanted), query, (row) => `${row.job} ${row.run} ${row.stream}`);
+      const numbers = {};
+      for (const one of found.runs) numbers[one.state] = (numbers[one.state] ?? 0) + 1;
+      const lag = Math.max(0, ...found.runs.map((one) => one.lag ?? 0));
+      if (found.runs.length) says.say(...looked(found.runs, found.runs.length, "run", (one) => one.state === "failed" || one.state === "lost", ["failed or is lost", "failed or are lost"], lag ? `at most ${counted(lag, "message")} behind` : "nothing left to read"));
+      return { ...cut(found.runs.filter((one) => !wanted || one.state === wanted), query, (row) => `${row.job} ${row.run} ${row.stream}`), chips: [["state", "State", entries(numbers, STATES)]] };
     },
     empty: () => empty("No runs yet", "Jobs count, archive and compare what went through a stream, in a process of their own with Spark. First capture an exchange in a stream, then run a job on it:", command(lines)),
   });
-  return [heading("Pipeline", { about: "Jobs on streams: what they have found, their runs, and how far archives are." }), pipelineCharts(signal), h("h2", {}, "Runs"), list, archives];
+  return [heading("Pipeline", { about: says }), pipelineCharts(signal), h("h2", {}, "Runs"), list, archives];
 }
 
 function forget({ job, run }) {

@@ -2,9 +2,11 @@
 
 import { code, count, duration, get, grid, h, pageLink, patch, precise, refresh, section, stack, time } from "../lib/kit.js";
 import { answerOf, outcome, reasonOf } from "./hub_words.js";
+import { resendButton } from "./resend.js";
 
+const EVERY_S = 2;
 const SHOWN = { attempts: 10, letters: 5 };
-const ATTEMPTS = [{ label: "When" }, { label: "Outcome" }, { label: "Answer" }, { label: "Attempt", end: true }, { label: "Took", end: true }];
+const ATTEMPTS = [{ label: "When" }, { label: "Outcome" }, { label: "Answer" }, { label: "Attempt", end: true }, { label: "Took", end: true }, { label: "", end: true }];
 const LETTERS = [{ label: "Since" }, { label: "Why" }, { label: "Key" }, { label: "Attempts", end: true }];
 
 export function recent(subscription, signal) {
@@ -16,12 +18,12 @@ export function recent(subscription, signal) {
     patch(page,
       section("Last attempts", all("/deliveries"), attempts.length ? grid("Last attempts", ATTEMPTS, attempts.map(attemptRow)) : h("p", { class: "loading" }, "Nothing was sent yet.")),
       section("Dead letters", all("/dead-letters", number), letters.length ? grid("Dead letters", LETTERS, letters.map(letterRow)) : h("p", { class: "loading" }, "None: no message of it was given up.")));
-  }, signal);
+  }, signal, EVERY_S);
   return stack(page);
 }
 
 function attemptRow(one) {
-  return [pageLink(precise(one.at), "/deliveries", String(one.id)), outcome(one), answerOf(one), one.number, duration(one.latency_ms / 1000)];
+  return [pageLink(precise(one.at), "/deliveries", String(one.id)), outcome(one), answerOf(one), one.number, duration(one.latency_ms / 1000), one.outcome !== "delivered" && resendButton(one, "small")];
 }
 
 function letterRow(one) {

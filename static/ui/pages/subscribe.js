@@ -5,6 +5,7 @@ import { LEASES } from "./subscription_acts.js";
 
 const SECRET_BYTES = 32;
 const advanced = (values) => values.more;
+const isExchange = (values) => values.resource_type === "exchange";
 
 const FORMATS = [["plain", "The message as it is"], ["cloudevents-binary", "CloudEvents, in headers"], ["cloudevents-structured", "CloudEvents, as JSON"]];
 const ORDERS = [["loose", "Loose: a failure does not hold up others"], ["strict", "Strict: a failure blocks what comes later"]];
@@ -17,8 +18,9 @@ export function newSubscription() {
 function fields() {
   return [
     { name: "callback", label: "Callback", required: true, wide: true, placeholder: "https://example.com/hook", help: "Warren asks it first: it has to answer a GET with the hub.challenge of the query." },
-    vhostField(), { name: "resource_type", label: "Messages of", type: "select", options: KINDS }, { name: "resource_name", label: "Its name", required: true },
-    { name: "topic", label: "Topic", value: "#", help: "The binding key, such as order.*; # is every key of a topic exchange.", when: (values) => values.resource_type === "exchange" },
+    vhostField(), { name: "resource_type", label: "Messages of", type: "select", options: KINDS }, { name: "resource_name", label: "Its name", required: true, value: "amq.topic", help: "amq.topic is there from the start.", when: isExchange },
+    { name: "queue", label: "Its name", required: true, when: (values) => !isExchange(values) },
+    { name: "topic", label: "Topic", value: "#", help: "The binding key, such as order.*; # is every key of a topic exchange.", when: isExchange },
     { name: "secret", label: "Secret", secret: true, value: newSecret(), wide: true, help: "Signs each delivery. Copy it into the receiver now, it is not shown again. Empty: not signed." },
     { name: "more", label: "More options", type: "check", wide: true },
     { name: "lease_seconds", label: "Lease", type: "select", options: LEASES, value: "2592000", when: advanced },
@@ -37,7 +39,7 @@ function newSecret() {
 }
 
 async function subscribe(values) {
-  const { callback, vhost, resource_type, resource_name, topic = "", secret, lease_seconds, format, order, in_flight, max_tps, app_name, email } = values;
+  const { callback, vhost, resource_type, queue, resource_name = queue, topic = "", secret, lease_seconds, format, order, in_flight, max_tps, app_name, email } = values;
   if (!/^https?:\/\//i.test(callback)) throw new FieldError("callback", "Callback is not a URL that begins with http:// or https://.");
   const options = Object.fromEntries(Object.entries({ format, order, in_flight }).filter(([, value]) => value));
   const contact = app_name ? { app_name, ...(email ? { email } : {}) } : undefined;

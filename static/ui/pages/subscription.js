@@ -1,7 +1,7 @@
 // One subscription: is it delivering, why not, and everything that can be done about it.
 
-import { button, card, code, count, counted, date, duration, facts, get, h, heading, link, notice, outside, pageLink, side, stack, state, tag, tiles, time, watch } from "../lib/kit.js";
-import { condition, isConfirmed, lease, ratio, sourceLink } from "./hub_words.js";
+import { attempt, button, buttons, card, code, command, count, counted, date, duration, endpoint, facts, get, h, heading, link, notice, outside, pageLink, path, post, quoted, session, side, stack, state, tag, tiles, time, watch } from "../lib/kit.js";
+import { condition, isConfirmed, lease, ratio, sinceWhen, sourceLink } from "./hub_words.js";
 import { isOwn } from "./queues.js";
 import { recent } from "./recent.js";
 import { address, ask, end, isPaused, pause, renew, resume } from "./subscription_acts.js";
@@ -17,14 +17,14 @@ export default function subscription({ params, signal }) {
     const [text, kind] = condition(row);
     return [
       heading(row.callback, { list: ["Subscriptions", "#/subscriptions"], states: state(text, kind), actions: acts(row) }),
-      stack(troubles(row)), figures(row), side(stack(leaseCard(row), card("Health", health(row))), about(row)), last,
+      stack(troubles(row)), row.condition === "idle" && start(row), figures(row), last, side(stack(card("Health", health(row)), leaseCard(row)), about(row)),
     ];
   }, signal, EVERY_S);
 }
 
 function acts(row) {
   return [
-    button("Send a test", () => sendTest(row), "main"),
+    button("Send a test", () => sendTest(row), row.condition === "idle" ? null : "main"),
     isConfirmed(row) && (isPaused(row) ? button("Resume", () => resume(row)) : button("Pause", () => pause(row))),
     button("Renew", () => renew(row)), button("End", () => end(row, "#/subscriptions"), "danger"),
   ];
@@ -38,6 +38,15 @@ function figures(row) {
   ]);
 }
 
+// What comes next, while nothing was sent.
+function start({ vhost, resource_type: kind, resource_name: name, topic }) {
+  const [page, letter, exchange, key] = kind === "queue" ? ["/queues", "q", "amq.default", name] : ["/exchanges", "x", name, topic.replace(/[*#]/g, "test")];
+  const message = { properties: { content_type: "application/json" }, routing_key: key, payload: '{"hello": "world"}', payload_encoding: "string" };
+  const url = endpoint("endpoint", vhost, letter, name) + (letter === "x" ? `?hub.topic=${encodeURIComponent(key)}` : "");
+  return card("Publish a first message", h("p", {}, "What is published to ", pageLink(name, page, vhost, name, { tab: "publish" }), " is sent to the callback at once, and shows below."),
+    buttons(button("Publish a sample", () => attempt(() => post(path`/exchanges/${vhost}/${exchange}/publish`, message)), "main")), command(`curl -u ${quoted(session.name)} -d hello ${quoted(url)}`));
+}
+
 // What is wrong, and what to do about it.
 function troubles(row) {
   return [
@@ -46,6 +55,7 @@ function troubles(row) {
     row.paused_reason && isConfirmed(row) && notice("warn", state("Paused", "warn"), h("span", {}, `${row.paused_reason}. Its messages wait until it is resumed.`)),
     row.blocked && blocked(row),
     row.breaker === "open" && notice("bad", state("Breaker open", "bad"), h("span", {}, "Ten attempts in a row have failed, so nothing is sent for a while; then one message is tried.", row.breaker_until && [" The next try is ", time(row.breaker_until), "."], " Mend the callback, then send a test.")),
+    row.condition === "failing" && notice("warn", state("Failing", "warn"), h("span", {}, `${counted(row.errors.error_count, "attempt has", "attempts have")} failed since ${sinceWhen(row.errors.first_error_time_microsec / 1000)}, the last with ${row.errors.last_error_msg}. What has failed is tried again by itself, later each time. Once the callback is mended, Resend does it at once.`)),
     row.verification === "none" && notice("", h("span", {}, "The callback was never asked whether it wants these messages (hub.verify=none).")),
   ];
 }
@@ -61,7 +71,7 @@ function leaseCard(row) {
 }
 
 function health({ errors, last_success_at: success }) {
-  if (!errors) return h("p", {}, success ? "No delivery has failed since the last success." : "Nothing has been delivered yet. Publish a message to its source, or send a test.");
+  if (!errors) return h("p", {}, success ? "No delivery has failed." : "Nothing has been delivered yet.");
   const at = (microseconds) => time(microseconds / 1000);
   return facts([["Last error", h("span", { class: errors.error_count ? "problem" : null }, errors.last_error_msg)], ["At", at(errors.last_error_time_microsec)],
     ["Failing since", errors.error_count ? at(errors.first_error_time_microsec) : null], ["Last success", time(success)]]);

@@ -1,7 +1,7 @@
 // The list of subscriptions: which callbacks get what, and which of them are in trouble.
 
-import { below, button, column, empty, get, h, heading, link, menu, paged, state, table, tag, vhostFilter, wrapped } from "../lib/kit.js";
-import { condition, isConfirmed, lease, ratio, sourceLink } from "./hub_words.js";
+import { answer, below, button, column, count, empty, entries, get, h, heading, link, menu, paged, part, state, table, tag, vhostFilter, wrapped } from "../lib/kit.js";
+import { condition, CONDITIONS, isConfirmed, lease, sinceWhen, sourceLink, success } from "./hub_words.js";
 import { newSubscription } from "./subscribe.js";
 import { ask, end, isPaused, pause, renew, resume } from "./subscription_acts.js";
 
@@ -11,8 +11,8 @@ const COLUMNS = [
   column.named("callback", "Callback", (row) => h("a", { class: "url", href: link("/subscriptions", row.id) }, wrapped(row.callback))),
   column("source", "Source", (row) => [sourceLink(row), " ", row.topic && tag(row.topic, "Topic: the keys it wants")], { sort: "resource_name", wide: true }),
   column.vhost({ hidden: true }),
-  column("state", "State", words, { sort: "errors", wide: true }),
-  column("success", "Success", (row) => ratio(row.success_ratio), { sort: "success_ratio", end: true, optional: true, help: "Attempts that succeeded, of those lately" }),
+  column("state", "State", words, { sort: "condition", wide: true }),
+  column("success", "Success", success, { sort: "success_ratio", optional: true, help: "Attempts that succeeded, of those lately" }),
   column("lease", "Lease", lease, { sort: "expires_at", optional: true }),
   column("breaker", "Breaker", (row) => state(row.breaker, BREAKERS[row.breaker] ?? "warn"), { sort: "breaker", hidden: true, help: "Stops sending for a while after ten failures in a row" }),
   column("verified", "Verified", verified, { optional: true }),
@@ -22,21 +22,35 @@ const COLUMNS = [
   column.acts(acts),
 ];
 const FILTERS = [
-  { name: "status", label: "State", options: [["", "Any state"], ["active", "Active"], ["inactive", "Paused or suspended"]] },
+  { name: "condition", counted: true }, { name: "status", label: "Status", chip: true },
   { name: "hub.expires", label: "Lease", options: [["", "Any lease"], ["1", "Ends within a day"], ["7", "Ends within a week"], ["30", "Ends within 30 days"]] },
   { name: "resource_type", label: "Kind", chip: true }, { name: "resource_name", label: "Source", chip: true },
 ];
 
+const TROUBLES = ["open", "blocked", "failing", "suspended"];
+
 export default function subscriptions({ signal }) {
+  const says = answer("URLs that get messages of exchanges and queues by POST.");
   const list = table({
-    noun: "subscription", signal, search: "Filter by callback or source", sort: { by: "errors", reverse: true }, key: (row) => row.id, columns: COLUMNS, filters: [...FILTERS, ...vhostFilter()],
+    noun: "subscription", signal, search: "Filter by callback or source", sort: { by: "condition" }, key: (row) => row.id, columns: COLUMNS, filters: [...FILTERS, ...vhostFilter()],
     source: async (query, gone) => {
       const found = await get("/hub/subscriptions", query, gone);
-      return paged(found, found.subscriptions);
+      const { conditions: numbers } = found;
+      const chips = entries(numbers, CONDITIONS);
+      const [[, , all]] = chips;
+      if (all) says.say(...summary(numbers, all, found.failing_since));
+      return { ...paged(found, found.subscriptions), chips: [["condition", "State", chips]] };
     },
     empty: () => empty("No callback is subscribed yet", "A subscription sends each message of an exchange or queue to a URL, signed, and again until it is accepted.", button("Subscribe a callback", newSubscription, "main")),
   });
-  return [heading("Subscriptions", { about: "URLs that get messages of exchanges and queues by POST.", actions: [button("New subscription", newSubscription, "main")] }), list];
+  return [heading("Subscriptions", { about: says, actions: [button("New subscription", newSubscription, "main")] }), list];
+}
+
+function summary(numbers, all, since) {
+  const bad = TROUBLES.reduce((sum, word) => sum + (numbers[word] ?? 0), 0);
+  const rest = [["delivering", "delivering"], ["idle", "without a message yet"], ["paused", "paused"], ["unconfirmed", "not confirmed"]].filter(([word]) => numbers[word]).map(([word, text]) => `${count(numbers[word])} ${text}`);
+  const more = rest.length ? `${rest.join(", ")}.` : "";
+  return bad ? [`${part(bad, all, "subscription", "is", "are")} in trouble${since ? `, the first since ${sinceWhen(since)}` : ""}.`, more] : ["", `No callback fails: ${more}`];
 }
 
 function words(row) {

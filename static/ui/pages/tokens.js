@@ -1,6 +1,6 @@
 // Tokens of programs and pages, and URLs whose holder may publish: both are shown once.
 
-import { act, button, column, empty, h, heading, instant, link, pageLink, pages, path, remove, state, table, tabs, tag, time } from "../lib/kit.js";
+import { act, answer, button, column, empty, h, heading, instant, link, looked, pageLink, pages, path, remove, state, table, tabs, tag, time } from "../lib/kit.js";
 import { newToken, newUrl } from "./token_forms.js";
 
 const SOON_S = 86_400;
@@ -23,20 +23,28 @@ const URLS = [
 ];
 
 export default function tokens({ query, signal }) {
+  const says = answer(query.tab === "urls" ? "Who has such a URL may publish to what it names, and nothing else." : "A token acts as its owner, with the owner's current permissions.");
+  const source = (where, one) => async (asked, gone) => {
+    const found = await pages(where)(asked, gone);
+    if (found.total) says.say(...looked(found.items, found.total, one, endsSoon, ["ends within a day", "end within a day"]));
+    return found;
+  };
   const list = (options) => table({ signal, sort: { by: "name" }, key: (row) => row.id, every_s: EVERY_S, ...options });
   if (query.tab === "urls") {
-    return [heading("URLs to publish to", { about: "Who has such a URL may publish to what it names, and nothing else.", actions: button("New URL", newUrl, "main") }), tabs("Kinds", TABS, TABS[1][0]),
-      list({ noun: "URL", source: pages("/hub/capabilities"), columns: URLS,
+    return [heading("URLs to publish to", { about: says, actions: button("New URL", newUrl, "main") }), tabs("Kinds", TABS, TABS[1][0]),
+      list({ noun: "URL", source: source("/hub/capabilities", "URL"), columns: URLS,
         empty: () => empty("No URL yet", "An unguessable URL lets somebody without a user publish to one exchange or queue, such as the webhooks of another service, or another hub.") })];
   }
-  return [heading("Tokens", { about: "A token acts as its owner, with the owner's current permissions.", actions: button("New token", newToken, "main") }), tabs("Kinds", TABS, "Tokens"),
-    list({ noun: "token", source: pages("/hub/tokens"), columns: TOKENS,
+  return [heading("Tokens", { about: says, actions: button("New token", newToken, "main") }), tabs("Kinds", TABS, "Tokens"),
+    list({ noun: "token", source: source("/hub/tokens", "token"), columns: TOKENS,
       empty: () => empty("No token yet", "A token lets a program or a web page do little, for a short time, without a password: read one exchange, publish to one queue, or manage what a path names.") })];
 }
 
-function ends({ expires_at: at }) {
-  if (!at) return "Never";
-  return instant(at) - Date.now() < SOON_S * 1000 ? state(time(at), "warn") : time(at);
+const endsSoon = ({ expires_at: at }) => Boolean(at) && instant(at) - Date.now() < SOON_S * 1000;
+
+function ends(row) {
+  if (!row.expires_at) return "Never";
+  return endsSoon(row) ? state(time(row.expires_at), "warn") : time(row.expires_at);
 }
 
 // Says what a scope permits: "read the exchange news".

@@ -1,6 +1,6 @@
 // Pages and feeds of other sites that callbacks follow, and subscriptions of this hub at other hubs.
 
-import { act, attempt, below, button, column, done, empty, formDialog, get, h, has, heading, outside, paged, pageLink, pages, path, post, put, remove, state, table, tabs, tag, time, vhostField } from "../lib/kit.js";
+import { act, answer, attempt, below, button, column, done, empty, formDialog, get, h, has, heading, looked, outside, paged, pageLink, pages, path, post, put, remove, state, table, tabs, tag, time, vhostField } from "../lib/kit.js";
 
 const TABS = [["Topics", "#/topics"], ["Upstreams", "#/topics?tab=upstreams"]];
 const STATES = { discovering: ["Looks for its hub"], pending: ["Waits for its hub"], active: ["Active", "good"], failed: ["Failed", "bad"], denied: ["Denied", "bad"], ending: ["Ends"] };
@@ -27,25 +27,31 @@ const UPSTREAMS = [
 export default function topics({ query, signal }) {
   const sees = has("administrator");
   const isTopics = sees && query.tab !== "upstreams";
+  const says = answer(isTopics ? "Pages and feeds of other sites that are fetched for the callbacks subscribed to them." : "This hub's own subscriptions at other hubs, whose content becomes messages here.");
   const [[shown]] = isTopics ? TABS : TABS.slice(1);
   return [
-    heading(shown, { about: isTopics ? "Pages and feeds of other sites that are fetched for the callbacks subscribed to them." : "This hub's own subscriptions at other hubs, whose content becomes messages here.",
-      actions: isTopics ? [] : [button("New upstream", newUpstream, "main")] }),
-    sees && tabs("Kinds", TABS, shown), isTopics ? topicTable(signal) : upstreamTable(signal),
+    heading(shown, { about: says, actions: isTopics ? [] : [button("New upstream", newUpstream, "main")] }),
+    sees && tabs("Kinds", TABS, shown), isTopics ? topicTable(signal, says) : upstreamTable(signal, says),
   ];
 }
 
-function topicTable(signal) {
+function told(found, says, noun, isBad, verbs) {
+  if (found.total) says.say(...looked(found.items, found.total, noun, isBad, verbs, "all well"));
+  return found;
+}
+
+function topicTable(signal, says) {
   return table({
     noun: "topic", signal, search: null, key: (row) => row.url, columns: TOPICS,
-    source: async ({ page, page_size }, gone) => paged(await get("/hub/topics", { page, page_size }, gone)),
+    source: async ({ page, page_size }, gone) => told(paged(await get("/hub/topics", { page, page_size }, gone)), says, "topic", (one) => one.error, ["could not be fetched", "could not be fetched"]),
     empty: () => empty("Nobody follows a page of another site", "Whoever subscribes at /hub to a URL elsewhere gets its content when it changes; it is listed here then."),
   });
 }
 
-function upstreamTable(signal) {
+function upstreamTable(signal, says) {
   return table({
-    noun: "upstream", signal, sort: { by: "name" }, key: (row) => `${row.vhost} ${row.name}`, columns: UPSTREAMS, source: pages("/hub/upstreams"),
+    noun: "upstream", signal, sort: { by: "name" }, key: (row) => `${row.vhost} ${row.name}`, columns: UPSTREAMS,
+    source: async (query, gone) => told(await pages("/hub/upstreams")(query, gone), says, "upstream", (one) => STATES[one.status][1] === "bad", ["gets nothing", "get nothing"]),
     empty: () => empty("No upstream yet", "An upstream subscribes at another WebSub hub and publishes what it sends to an exchange or queue here.", button("New upstream", newUpstream, "main")),
   });
 }

@@ -1,6 +1,6 @@
 // Tunnels: public URLs for programs behind a firewall.
 
-import { act, button, card, code, column, command, cut, empty, get, grid, h, has, heading, HUB, outside, patch, path, quiet, quoted, remove, section, session, state, table, time } from "../lib/kit.js";
+import { act, answer, button, card, code, column, command, counted, cut, empty, get, grid, h, has, heading, HUB, looked, outside, patch, path, quiet, quoted, remove, section, session, state, table, time } from "../lib/kit.js";
 
 const COLUMNS = [
   column.named("label", "Label", (row) => [row.label, h("div", {}, outside(row.url))]),
@@ -15,16 +15,20 @@ const BLOCKED = [{ label: "Label" }, { label: "Owner" }, { label: "Until" }, { l
 export default function tunnels({ signal }) {
   const line = `WARREN_PASSWORD=SECRET warren tunnel 8000 --url ${HUB.slice(0, -1)} --user ${quoted(session.name)}`;
   const blocked = h("div");
+  const says = answer("Public URLs for programs behind a firewall.");
   const list = table({
     noun: "tunnel", signal, sort: { by: "label" }, search: "Filter by label", key: (row) => row.label, columns: COLUMNS,
     source: async (query, gone) => {
       const found = await get("/hub/tunnels", {}, gone);
       patch(blocked, found.blocked.length > 0 && section("Blocked labels", null, grid("Blocked labels", BLOCKED, found.blocked.map(blockedRow))));
-      return cut(found.tunnels, query, (row) => row.label);
+      const all = found.tunnels;
+      const calls = all.reduce((sum, { requests }) => sum + requests, 0);
+      if (all.length) says.say(...looked(all, all.length, "tunnel", (one) => !one.waiting_polls, ["has no program that waits", "have no program that waits"], `${counted(calls, "request")} passed on`));
+      return cut(all, query, (row) => row.label);
     },
     empty: () => empty("No tunnels", "A tunnel gives a web server on your own machine a public address, as long as a program there asks for requests. It can be the callback of a subscription, too."),
   });
-  return [heading("Tunnels", { about: "Public URLs for programs behind a firewall." }), list, blocked,
+  return [heading("Tunnels", { about: says }), list, blocked,
     card("Open one", h("p", {}, "This gives the web server at port 8000 of your machine an address, and prints each request. Put your password in the place of SECRET."), command(line),
       quiet("In a web page or in Node, ", code("serve"), " of ", code("/js/warren.js"), " does the same. ", h("a", { href: "docs/tunnels" }, "Documentation")))];
 }

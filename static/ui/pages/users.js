@@ -1,6 +1,6 @@
 // The list of users.
 
-import { button, column, done, FieldError, formDialog, go, h, heading, link, pageLink, pages, path, put, state, table, tag } from "../lib/kit.js";
+import { answer, button, column, done, FieldError, formDialog, go, h, heading, link, looked, pageLink, pages, path, put, state, table, tag } from "../lib/kit.js";
 
 export const TAGS = [
   ["administrator", "Administrator: everything"], ["monitoring", "Monitoring: sees all virtual hosts"], ["policymaker", "Policymaker: changes policies"],
@@ -14,8 +14,13 @@ const COLUMNS = [
 ];
 
 export default function users({ signal }) {
-  return [heading("Users", { actions: [button("New user", add, "main")], about: "Who may connect over AMQP and HTTP, and sign in here." }),
-    table({ noun: "user", signal, sort: { by: "name" }, source: pages("/users"), columns: COLUMNS })];
+  const says = answer("Who may connect over AMQP and HTTP, and sign in here.");
+  const source = async (query, gone) => {
+    const found = await pages("/users")(query, gone);
+    says.say(...looked(found.items, found.total, "user", ({ vhosts }) => !vhosts.length, ["may enter no virtual host", "may enter no virtual host"]));
+    return found;
+  };
+  return [heading("Users", { actions: [button("New user", add, "main")], about: says }), table({ noun: "user", signal, sort: { by: "name" }, source, columns: COLUMNS })];
 }
 
 // Both fields of a new password, and what compares them.
