@@ -14,7 +14,7 @@ IN_PATHS: Final[Mapping[str, str]] = {
     "attempt": "Number of the attempt at this partition.",
     "callback": "URL of the subscription's callback, percent-encoded.",
     "channel": "Name of a channel, as in the list.",
-    "component": "Component of a parameter, such as `shovel`.",
+    "component": "Component of a parameter, such as `vhost-limits`.",
     "connection": "Name of a connection, as in the list.",
     "destination": "Name of the queue or exchange that gets the messages.",
     "exchange": "Name of an exchange; `amq.default` is the default one.",
@@ -122,7 +122,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "without_hub": "`true` leaves out objects that the hub has declared for itself.",
 }
 NAMES: Final[Mapping[str, str]] = {
-    "component": "shovel", "destination": "orders", "exchange": "news", "job": "rollup",
+    "component": "vhost-limits", "destination": "orders", "exchange": "news", "job": "rollup",
     "label": "ada", "name": "orders", "policy": "short", "queue": "orders", "run": "2026-01-31",
     "source": "news", "stream": "log", "topic": "eu.#", "user": "ada", "vhost": "/",
 }  # fmt: skip

@@ -1,102 +1,75 @@
-"""Parameters of virtual hosts (by component and name) and of the server (by name), stored for the
-components and clients that read them. Values are JSON.
-"""
+"""Parameters of the server, stored for the clients that read them. Values are JSON."""
 
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final
 
-from .definitions.kinds import GlobalParameterDefinition, ParameterDefinition
-from .errors import ChannelError, not_found, precondition_failed
+from .definitions.kinds import GlobalParameterDefinition
+from .errors import not_found, precondition_failed
 
 if TYPE_CHECKING:
     from .definitions.set_aside import UnappliedDefinitions
-
-logger = logging.getLogger(__name__)
 
 CLUSTER_NAME: Final = "cluster_name"
 """Name of the parameter of the server with the name that RabbitMQ's clients read."""
 MAX_NAME_BYTES: Final = 255
 MAX_VALUE_BYTES: Final = 65_535
 
-Found = TypeVar("Found", ParameterDefinition, GlobalParameterDefinition)
 
+class ServerParameters:
+    """The parameters of the server, of which one is the name of the cluster."""
 
-class Parameters(Generic[Found]):
-    """The parameters of a virtual host, or of the server."""
+    __slots__ = ("_by_name", "_node_name", "_set_aside")
 
-    __slots__ = ("_by_names", "_set_aside")
-
-    def __init__(self, set_aside: UnappliedDefinitions) -> None:
+    def __init__(self, set_aside: UnappliedDefinitions, node_name: str) -> None:
         self._set_aside = set_aside
-        self._by_names: dict[tuple[str, ...], Found] = {}
+        self._node_name = node_name
+        self._by_name: dict[str, GlobalParameterDefinition] = {}
 
-    def all(self) -> Collection[Found]:
-        return self._by_names.values()
+    def all(self) -> Collection[GlobalParameterDefinition]:
+        return self._by_name.values()
 
-    def get(self, *names: str) -> Found:
-        """Returns the parameter with these `names`. Raises `ChannelError` 404."""
-        found = self._by_names.get(names)
+    def get(self, name: str) -> GlobalParameterDefinition:
+        """Returns a parameter. Raises `ChannelError` 404."""
+        found = self._by_name.get(name)
         if found is None:
-            raise not_found(f"no parameter '{' '.join(names)}'")
+            raise not_found(f"no parameter '{name}'")
         return found
 
-    def restore(self, definition: Found) -> None:
+    def restore(self, definition: GlobalParameterDefinition) -> None:
         """Adds a parameter that was read from the store."""
-        self._by_names[definition.names] = definition
+        self._by_name[definition.name] = definition
 
-    def set(self, definition: Found) -> bool:
+    def set(self, definition: GlobalParameterDefinition) -> bool:
         """Stores a parameter; true if there was none of its name. Raises `ChannelError` 406 for a
         name or value that is too long."""
         check_parameter(definition)
-        if isinstance(definition, ParameterDefinition):
-            logger.warning("%s is stored and has no effect here", definition.description())
-        is_new = definition.names not in self._by_names
+        is_new = definition.name not in self._by_name
         self._set_aside.define(definition.key(), definition.value())
         self.restore(definition)
         return is_new
 
-    def clear(self, *names: str) -> None:
+    def clear(self, name: str) -> None:
         """Deletes a parameter. Raises `ChannelError` 404."""
-        self._set_aside.define(self.get(*names).key(), None)
-        del self._by_names[names]
-
-    def clear_all(self) -> None:
-        """Deletes those of a virtual host that is being deleted."""
-        for names in tuple(self._by_names):
-            self.clear(*names)
-
-
-class ServerParameters(Parameters[GlobalParameterDefinition]):
-    """The parameters of the server, of which one is the name of the cluster."""
-
-    __slots__ = ("_node_name",)
-
-    def __init__(self, set_aside: UnappliedDefinitions, node_name: str) -> None:
-        super().__init__(set_aside)
-        self._node_name = node_name
+        self._set_aside.define(self.get(name).key(), None)
+        del self._by_name[name]
 
     @property
     def cluster_name(self) -> str:
         """The name that was given to the cluster, else that of its only node."""
-        try:
-            found = self.get(CLUSTER_NAME)
-        except ChannelError:
-            return self._node_name
-        return str(json.loads(found.value_json))
+        found = self._by_name.get(CLUSTER_NAME)
+        return str(json.loads(found.value_json)) if found else self._node_name
 
 
-def check_parameter(definition: ParameterDefinition | GlobalParameterDefinition) -> None:
+def check_parameter(definition: GlobalParameterDefinition) -> None:
     """Raises `ChannelError` 406 for a name or value that is too long."""
-    for name in definition.names:
-        size = len(name.encode())
-        if not 1 <= size <= MAX_NAME_BYTES:
-            raise precondition_failed(
-                f"{definition.description()}: '{name}' has {size} bytes, not 1 to {MAX_NAME_BYTES}"
-            )
+    size = len(definition.name.encode())
+    if not 1 <= size <= MAX_NAME_BYTES:
+        raise precondition_failed(
+            f"{definition.description()}: the name has {size} bytes, not 1 to {MAX_NAME_BYTES}"
+        )
     size = len(definition.value_json.encode())
     if size > MAX_VALUE_BYTES:
         raise precondition_failed(

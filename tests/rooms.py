@@ -50,7 +50,7 @@ RUNS = {
     "core.replay": "core.message core.publish.shares core.queue core.wire",
     "core.resources": "core.errors core.message core.queue.queue core.slices",
     "core.vhost": "core.busy_names core.definitions core.errors core.message core.policy "
-    "core.parameters core.queue core.replay core.resources.limits core.route core.slices",
+    "core.queue core.replay core.resources.limits core.route core.slices",
     "core.vhosts": "core.errors core.message core.slices core.vhost",
     # What comes back at a start is put into force, so this stands above what it declares.
     "core.definitions.restore": "core.auth core.definitions core.errors core.policy.keys "

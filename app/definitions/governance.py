@@ -173,11 +173,7 @@ def _parameter(entry: ParameterEntry) -> Definition:
         value = converted(entry.value, PolicyValue, "value")
         return OperatorPolicyDefinition(entry.vhost, entry.name, *_specified(value))
     if entry.component != VHOST_LIMITS:
-        found = ParameterDefinition(
-            entry.component, entry.vhost, entry.name, json_text(entry.value)
-        )
-        check_parameter(found)
-        return found
+        return ParameterDefinition(entry.component, entry.vhost, entry.name, json_text(entry.value))
     if entry.name != _LIMITS:
         raise ConfigError(f"name is '{entry.name}', limits of a vhost are called '{_LIMITS}'")
     return VhostLimitsDefinition(entry.vhost, table_of(object_of(entry.value, "value")))

@@ -12,7 +12,6 @@ from ...core.definitions.kinds import (
     ExchangeDefinition,
     GlobalParameterDefinition,
     OperatorPolicyDefinition,
-    ParameterDefinition,
     PermissionDefinition,
     PolicyDefinition,
     QueueDefinition,
@@ -31,8 +30,7 @@ from .addition import Addition, check_against
 _ORDER: Final = (
     VhostDefinition, VhostLimitsDefinition, UserDefinition, UserLimitsDefinition,
     PermissionDefinition, TopicPermissionDefinition, PolicyDefinition, OperatorPolicyDefinition,
-    ParameterDefinition, GlobalParameterDefinition, ExchangeDefinition, QueueDefinition,
-    BindingDefinition,
+    GlobalParameterDefinition, ExchangeDefinition, QueueDefinition, BindingDefinition,
 )  # fmt: skip
 AT_ONCE: Final = 50
 """Definitions between two rounds of the event loop."""
@@ -109,7 +107,5 @@ def _govern(broker: Broker, one: Definition) -> None:
             users.set_permissions(*one)
         case TopicPermissionDefinition():
             users.set_topic_permission(*one)
-        case ParameterDefinition():
-            broker.vhosts[one.vhost].parameters.set(one)
         case GlobalParameterDefinition():
             broker.global_parameters.set(one)

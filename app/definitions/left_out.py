@@ -12,6 +12,7 @@ from ...core.definitions.kinds import (
     Definition,
     ExchangeDefinition,
     OperatorPolicyDefinition,
+    ParameterDefinition,
     PolicyDefinition,
     QueueDefinition,
 )
@@ -83,6 +84,8 @@ class LeftOut:
                 return f"there is no exchange type '{type_name}'"
             case QueueDefinition(arguments={"x-queue-type": str(kind)}) if kind not in queue_types:
                 return f"there is no queue type '{kind}'"
+            case ParameterDefinition():
+                return one.why_not()
             case BindingDefinition() if not self._absent.isdisjoint(one.ends()):
                 return "its source or destination is"
         return None

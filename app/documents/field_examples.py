@@ -40,7 +40,7 @@ FIELDS: Final[Mapping[str, tuple[Any, ...]]] = {
     "by": ("host",),
     "channel": ("127.0.0.1:52814 -> 127.0.0.1:5672 (1)",),
     "cluster_name": ("warren@hub",),
-    "component": ("shovel",),
+    "component": ("vhost-limits",),
     "connection": ("127.0.0.1:52814 -> 127.0.0.1:5672",),
     "connection_name": ("127.0.0.1:52814 -> 127.0.0.1:5672",),
     "consumer_tag": ("ctag1.a6e2",),

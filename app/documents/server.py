@@ -227,15 +227,6 @@ class FeatureFlag(TypedDict):
     provided_by: str
 
 
-class Shovel(TypedDict):
-    node: str
-    name: str
-    vhost: str
-    type: Literal["dynamic"]
-    state: Literal["terminated"]
-    reason: str
-
-
 class Attempts(TypedDict):
     protocol: str
     auth_attempts: int

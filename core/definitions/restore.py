@@ -209,7 +209,7 @@ class _Restored:
             case PolicyDefinition() | OperatorPolicyDefinition():
                 self._vhost(definition.vhost).policies.set(definition)
             case ParameterDefinition():
-                self._vhost(definition.vhost).parameters.restore(definition)
+                raise ConfigError(definition.why_not())
             case GlobalParameterDefinition():
                 self._global_parameters.restore(definition)
             case VhostDefinition():

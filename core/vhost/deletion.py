@@ -124,7 +124,6 @@ class Deletion:
             yield  # until other sliced deletions are done
         yield from for_each(tuple(vhost.inner_queues.values()), self.delete_queue)
         vhost.policies.clear_all()
-        vhost.parameters.clear_all()
 
 
 def _cancel(consumer: Consumer) -> None:

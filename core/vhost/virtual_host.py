@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Final
 from ..busy_names import BusyNames
 from ..definitions.committed import CommittedTransactions
 from ..definitions.facts import exchange_owner
-from ..definitions.kinds import ParameterDefinition
 from ..definitions.writer import DefinitionWriter
 from ..errors import access_refused, not_found, precondition_failed
 from ..message.equivalence import resource
 from ..message.model import FieldValue, Table
-from ..parameters import Parameters
 from ..policy.policies import Policies
 from ..queue.arguments import DeclaredArguments, check_properties
 from ..queue.classic import ClassicQueue
@@ -65,7 +63,6 @@ class VirtualHost:
         self.storage = DefinitionWriter(broker.set_aside, name, broker.facts)
         self.committed = CommittedTransactions(broker.facts, name)
         self.limits = VhostLimits(name, self.storage)
-        self.parameters: Parameters[ParameterDefinition] = Parameters(broker.set_aside)
         self.properties: Table = {}
         """`description`, `tags`, `default_queue_type` and others."""
         self._broker = broker

@@ -215,10 +215,6 @@ policymaker:
   /api/parameters/{component} GET
   /api/parameters/{component}/{vhost} GET
   /api/parameters/{component}/{vhost}/{name} GET PUT DELETE
-  /api/shovels/{vhost}/{name} DELETE
-  /api/shovels/{vhost}/{name}/restart DELETE
-  /api/shovels/vhost/{vhost}/{name} DELETE
-  /api/shovels/vhost/{vhost}/{name}/restart DELETE
   /api/global-parameters GET
   /api/global-parameters/{name} GET
 monitoring:
@@ -227,8 +223,6 @@ monitoring:
   /api/nodes/{node}/memory GET
   /api/shovels GET
   /api/shovels/{vhost} GET
-  /api/shovels/{vhost}/{name} GET
-  /api/shovels/vhost/{vhost}/{name} GET
   /api/federation-links GET
   /api/federation-links/{vhost} GET
   /api/auth/attempts/{node} GET

@@ -95,7 +95,6 @@ POLICY = {"pattern": "^x", "definition": {"max-length": 5}}
 MADE: dict[str, dict[str, Any]] = {
     "/policies/%2F/p": POLICY,
     "/operator-policies/%2F/o": POLICY,
-    "/parameters/federation-upstream/%2F/up": {"value": {"uri": "amqp://a.example"}},
     "/vhost-limits/%2F/max-queues": {"value": 5},
     "/user-limits/guest/max-channels": {"value": 50},
     "/topic-permissions/%2F/guest": {"exchange": "amq.topic", "write": ".*", "read": ".*"},

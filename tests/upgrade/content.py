@@ -48,7 +48,6 @@ def _definitions(http: httpx.Client) -> None:
         "/user-limits/ann/max-channels": {"value": 9},
         "/policies/%2F/old": {"pattern": "^dead$", "definition": {"max-length": 99}},
         "/operator-policies/%2F/cap": {"pattern": "^dead$", "definition": {"max-length": 999}},
-        "/parameters/shovel/shop/one": {"value": {"src-uri": "amqp://"}},
         "/global-parameters/color": {"value": ["green"]},
         "/exchanges/shop/late": {
             "type": "x-delayed-message", "arguments": {"x-delayed-type": "direct"},

@@ -3,21 +3,17 @@ in which everything is built in."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from starlette.responses import Response
 
 from ....core.auth.hashes import rabbitmq_hash
 from ....core.errors import not_found
-from ....core.vhost import VirtualHost
 from ...documents import requests, server
-from ...problems import Problem
 from .call import Call, answer
-from .required_tags import ADMINISTRATOR, MANAGEMENT, MONITORING, POLICYMAKER
+from .required_tags import ADMINISTRATOR, MANAGEMENT, MONITORING
 from .route import GONE, Operation, Routes
 
-SHOVEL: Final = "shovel"
-NO_SHOVELS: Final = "this server runs no shovels"
 FEATURES: Final = {
     "classic_queue": "queues of type `classic`",
     "drop_unroutable_metric": "counts of messages that no queue wanted",
@@ -65,59 +61,8 @@ async def list_deprecated(call: Call) -> Response:
 # -- shovels and federation
 
 
-async def list_shovels(call: Call) -> Response:
-    """Lists the shovels that parameters define; none of them runs here."""
-    if call.names:
-        return answer(_shovels(call, call.own_vhost(*call.names)))
-    own = [one for one in call.broker.vhosts.values() if call.user.may_enter(one.name)]
-    return answer([shovel for vhost in own for shovel in _shovels(call, vhost)])
-
-
-def _shovels(call: Call, vhost: VirtualHost) -> list[dict[str, Any]]:
-    return [
-        {
-            "node": call.context.node.name,
-            "name": one.name,
-            "vhost": vhost.name,
-            "type": "dynamic",
-            "state": "terminated",
-            "reason": NO_SHOVELS,
-        }
-        for one in vhost.parameters.all()
-        if one.component == SHOVEL
-    ]
-
-
-async def get_shovel(call: Call) -> Response:
-    """Returns a shovel that a parameter defines."""
-    return answer(_shovel(call))
-
-
-def _shovel(call: Call) -> dict[str, Any]:
-    """Returns the document of a shovel; raises `ChannelError` 403 or 404."""
-    vhost, name = call.names
-    for shovel in _shovels(call, call.own_vhost(vhost)):
-        if shovel["name"] == name:
-            return shovel
-    raise not_found(f"no shovel '{name}' in vhost '{vhost}'")
-
-
-async def delete_shovel(call: Call) -> Response:
-    """Deletes the parameter that defines a shovel."""
-    _shovel(call)
-    vhost, name = call.names
-    call.own_vhost(vhost).parameters.clear(SHOVEL, name)
-    return await call.done()
-
-
-async def restart_shovel(call: Call) -> Response:
-    """Refuses: no shovel runs here."""
-    name = _shovel(call)["name"]
-    raise Problem(400, f"shovel '{name}' can't be restarted: {NO_SHOVELS}")
-
-
-async def list_links(call: Call) -> Response:
-    """Lists running federation links: there are none."""
+async def list_none(call: Call) -> Response:
+    """Lists nothing: no shovel and no federation link runs here."""
     if call.names:
         call.own_vhost(*call.names)
     return answer([])
@@ -187,21 +132,15 @@ ROUTES: Routes = {
     "/feature-flags/{name}/enable": {"PUT": Operation(enable_feature, ADMINISTRATOR, GONE)},
     "/deprecated-features": {"GET": Operation(list_deprecated, MANAGEMENT, {200: list[str]})},
     "/deprecated-features/used": {"GET": Operation(list_deprecated, MANAGEMENT, {200: list[str]})},
-    "/shovels": {"GET": Operation(list_shovels, MONITORING, {200: list[server.Shovel]})},
-    "/shovels/{vhost}": {"GET": Operation(list_shovels, MONITORING, {200: list[server.Shovel]})},
     **{
-        path: {
-            "GET": Operation(get_shovel, MONITORING, {200: server.Shovel}),
-            "DELETE": Operation(delete_shovel, POLICYMAKER, GONE),
-        }
-        for path in ("/shovels/{vhost}/{name}", "/shovels/vhost/{vhost}/{name}")
+        path: {"GET": Operation(list_none, MONITORING, {200: list[str]})}
+        for path in (
+            "/shovels",
+            "/shovels/{vhost}",
+            "/federation-links",
+            "/federation-links/{vhost}",
+        )
     },
-    **{
-        path + "/restart": {"DELETE": Operation(restart_shovel, POLICYMAKER, {})}
-        for path in ("/shovels/{vhost}/{name}", "/shovels/vhost/{vhost}/{name}")
-    },
-    "/federation-links": {"GET": Operation(list_links, MONITORING, {200: list[str]})},
-    "/federation-links/{vhost}": {"GET": Operation(list_links, MONITORING, {200: list[str]})},
     "/rebalance/queues": {"POST": Operation(rebalance, ADMINISTRATOR, GONE)},
     "/reset": {"DELETE": Operation(reset, ADMINISTRATOR, GONE)},
     "/reset/{node}": {"DELETE": Operation(reset, ADMINISTRATOR, GONE)},

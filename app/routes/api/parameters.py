@@ -1,21 +1,21 @@
 """Parameters: `/parameters`, in virtual hosts where the user has a permission, and
 `/global-parameters`.
 
-They are kept for the clients that read them; this server runs no shovel and no federation link.
-Components are those of RabbitMQ, which refuses the whole of an export with an unknown one.
-Operator policies and limits of virtual hosts are listed too, and changed at paths of their own.
+Operator policies and limits of virtual hosts are listed as RabbitMQ does, and changed at paths of
+their own. Parameters of other components are refused: there is neither shovel nor federation here.
+Those of the server are kept for the clients that read them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 from starlette.responses import Response
 
 from ....core.definitions.kinds import GlobalParameterDefinition, ParameterDefinition
-from ....core.errors import not_found
+from ....core.errors import ChannelError, not_found
 from ....core.vhost import VirtualHost
 from ...definitions.document import OPERATOR_POLICY, VHOST_LIMITS
 from ...definitions.values import json_text, table_to_json
@@ -27,13 +27,16 @@ from .lists import list_of, listing_of
 from .required_tags import ADMINISTRATOR, POLICYMAKER
 from .route import GONE, SET, Operation, Routes
 
-_OTHER_PATHS = {OPERATOR_POLICY: "/api/operator-policies", VHOST_LIMITS: "/api/vhost-limits"}
-COMPONENTS: Final = ("shovel", "federation-upstream", "federation-upstream-set")
+_OTHER_PATHS = {
+    "policy": "/api/policies",
+    OPERATOR_POLICY: "/api/operator-policies",
+    VHOST_LIMITS: "/api/vhost-limits",
+}
 Documents = Iterator[dict[str, Any]]
 
 
 def parameters_of(vhost: VirtualHost) -> Documents:
-    """Yields all parameters, with those that have paths of their own."""
+    """Yields the limits of a virtual host and its operator policies."""
     limits = vhost.limits.as_table()
     if limits:
         yield _described(VHOST_LIMITS, vhost, "limits", limits)
@@ -45,8 +48,6 @@ def parameters_of(vhost: VirtualHost) -> Documents:
             "priority": policy.priority,
         }
         yield _described(OPERATOR_POLICY, vhost, policy.name, value)
-    for one in vhost.parameters.all():
-        yield _described(one.component, vhost, one.name, json.loads(one.value_json))
 
 
 def _described(component: str, vhost: VirtualHost, name: str, value: Any) -> dict[str, Any]:
@@ -74,28 +75,29 @@ async def get(call: Call) -> Response:
     for one in parameters_of(call.own_vhost(vhost)):
         if (one["component"], one["name"]) == (component, name):
             return answer(one)
-    raise not_found(f"no {component} parameter '{name}' in vhost '{vhost}'")
+    raise _missing(component, vhost, name)
+
+
+def _missing(component: str, vhost: str, name: str) -> ChannelError:
+    return not_found(f"no {component} parameter '{name}' in vhost '{vhost}'")
 
 
 async def put(call: Call) -> Response:
-    """Creates or replaces a parameter, which is kept for the clients that read it."""
+    """Refuses: the answer names the path at which the component's objects are changed, or what
+    there is instead of the component."""
     component, vhost, name = call.names
-    _refuse_other_paths(component)
-    if component not in COMPONENTS:
-        known = ", ".join(COMPONENTS)
-        raise Problem(400, f"component '{component}' not found; known: {known}")
     call.own_vhost(vhost)
-    body = await call.body()
-    definition = ParameterDefinition(component, vhost, name, _value(body))
-    return await call.done(is_new=call.own_vhost(vhost).parameters.set(definition))
+    _refuse_other_paths(component)
+    refused = ParameterDefinition(component, vhost, name, _value(await call.body()))
+    raise Problem(400, f"{refused.description()} is not stored: {refused.why_not()}")
 
 
 async def delete(call: Call) -> Response:
-    """Deletes a parameter."""
+    """Refuses, as there is none, or the component's objects are deleted at another path."""
     component, vhost, name = call.names
+    call.own_vhost(vhost)
     _refuse_other_paths(component)
-    call.own_vhost(vhost).parameters.clear(component, name)
-    return await call.done()
+    raise _missing(component, vhost, name)
 
 
 def _value(body: Body) -> str:
@@ -147,8 +149,8 @@ ROUTES: Routes = {
     },
     "/parameters/{component}/{vhost}/{name}": {
         "GET": Operation(get, POLICYMAKER, {200: rabbitmq.Parameter}),
-        "PUT": Operation(put, POLICYMAKER, SET, requests.ParameterValue),
-        "DELETE": Operation(delete, POLICYMAKER, GONE),
+        "PUT": Operation(put, POLICYMAKER, {}, requests.ParameterValue),
+        "DELETE": Operation(delete, POLICYMAKER, {}),
     },
     "/global-parameters": {"GET": list_of(list_global, POLICYMAKER, rabbitmq.ServerParameter)},
     "/global-parameters/{name}": {

@@ -299,17 +299,13 @@ def test_an_existing_exchange_is_changed() -> None:
     assert decode(made.key(), found[made.key()]) == made
 
 
-def test_parameters_of_any_component_are_kept() -> None:
-    shovel = {"component": "shovel", "vhost": "/", "name": "s", "value": {"src-uri": ["a", "é"]}}
+def test_parameters_of_the_server_are_kept() -> None:
     own = {"name": "cluster_name", "value": "ours"}
-    before = document(kept())["parameters"]
-    found = imported(kept(), {"parameters": [*before, shovel], "global_parameters": [own]})
-    assert document(found)["parameters"] == [*before, shovel]
+    found = imported(kept(), {"global_parameters": [own]})
     assert document(found)["global_parameters"] == [own]
     broker, _ = restarted(NotingStore(found))
-    assert broker.vhosts["/"].parameters.get("shovel", "s").value_json == '{"src-uri":["a","é"]}'
     assert [one.name for one in broker.global_parameters.all()] == ["cluster_name"]
-    assert imported(found, {"parameters": before, "global_parameters": []}) == kept()
+    assert imported(found, {"global_parameters": []}) == kept()
 
 
 def test_rabbitmq_values_without_effect_are_accepted() -> None:
@@ -420,17 +416,13 @@ BAD = [
     ),
     (edited("parameters", 2, name="max"), "parameters[2]: name is 'max', limits of a vhost are"),
     (edited("parameters", 2, value={"max-q": 1}), "parameters[2]: limits of vhost '/': vhost '/'"),
-    (
-        added("parameters", {"component": "", "vhost": "/", "name": "s", "value": {}}),
-        "parameters[4]:  parameter 's' in vhost '/': '' has 0 bytes, not 1 to 255",
-    ),
-    (
-        added("parameters", {"component": "shovel", "vhost": "none", "name": "s", "value": {}}),
-        "parameters[4]: shovel parameter 's' in vhost 'none': there is no vhost 'none'",
-    ),
     (edited("topic_permissions", 0, write="("), "topic_permissions[0]: topic permission of user"),
     (edited("topic_permissions", 0, user="x"), "topic_permissions[0]: topic permission of user"),
     (added("global_parameters", {"name": "p"}), "global_parameters[0]: Object missing"),
+    (
+        added("global_parameters", {"name": "", "value": 1}),
+        "global_parameters[0]: global parameter '': the name has 0 bytes, not 1 to 255",
+    ),
 ]  # fmt: skip
 
 
@@ -453,6 +445,9 @@ def test_what_can_not_be_held_is_left_out_and_listed() -> None:
             {**policy, "name": "some", "definition": {"max-length": 1, "odd": 1}},
             {**policy, "name": "none"},
         ],
+        "parameters": [
+            {"component": "shovel", "vhost": "/", "name": "s", "value": {"src-uri": "amqp://"}},
+        ],
         "exchanges": [{"name": "odd", "vhost": "/", "type": "x-odd"},
                       {"name": "now", "vhost": "/", "type": "topic", "durable": False}],
         "queues": [{"name": "odd", "vhost": "/", "type": "x-odd"}, {"name": "new", "vhost": "/"}],
@@ -473,6 +468,7 @@ def test_what_can_not_be_held_is_left_out_and_listed() -> None:
     assert [one.split(": left out: ")[0] for one in left_out.sentences] == [
         "shoes", "users[0].x", "vhosts[0].tracing",
         "policies[0]: policy 'some' in vhost '/'", "policies[1]: policy 'none' in vhost '/'",
+        "parameters[0]: shovel parameter 's' in vhost '/'",
         "exchanges[0]: exchange 'odd' in vhost '/'", "exchanges[1]: exchange 'now' in vhost '/'",
         "queues[0]: queue 'odd' in vhost '/'",
         "bindings[0]: binding of queue 'new' to exchange 'odd' by key '' in vhost '/'",

@@ -21,6 +21,7 @@ from warrenmq.core.definitions.kinds import (
     Definition,
     ExchangeDefinition,
     OperatorPolicyDefinition,
+    ParameterDefinition,
     PermissionDefinition,
     PolicyDefinition,
     QueueDefinition,
@@ -239,6 +240,10 @@ def set_aside(*definitions: Definition) -> list[str]:
         (
             PolicyDefinition("v", "p", "", "all", 0, {"max-length": 1}),
             "policy 'p' in vhost 'v': there is no vhost 'v'",
+        ),
+        (
+            ParameterDefinition("nope", "/", "p", "1"),  # of an earlier version, which kept them
+            "nope parameter 'p' in vhost '/': component nope not found",
         ),
         (
             ExchangeDefinition("/", "x", "x-mystery", False, False, {}),

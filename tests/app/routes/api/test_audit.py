@@ -63,12 +63,12 @@ async def test_secrets_are_not_recorded(http: AsyncClient) -> None:
     await put(http, "/users/ann", password="a secret", tags="")
     await put(http, "/users/ann", password="another one", tags="management")
     uri = {"src-uri": "amqp://ann:a%20secret@hub.example/x"}
-    await put(http, "/parameters/shovel/%2F/one", value=uri)
-    shovel, changed, made = await changes(http)
+    await put(http, "/global-parameters/one", value=uri)
+    parameter, changed, made = await changes(http)
     assert changed[0] == {"password_hash": "(not shown)", "tags": []}
     assert changed[1] == {"password_hash": "(not shown)", "tags": ["management"]}
     assert made[1]["password_hash"] == "(not shown)"
-    assert shovel[1]["value"] == {"src-uri": "amqp://hub.example/..."}
+    assert parameter[1]["value"] == {"src-uri": "amqp://hub.example/..."}
 
 
 async def test_callbacks_are_cut(world: World, http: AsyncClient) -> None:

