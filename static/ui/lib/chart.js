@@ -123,7 +123,8 @@ export const SPARK = { lengths_age: AGE_S, lengths_incr: 60 };
 // Ten minutes of a figure as a line beside it: `samples` are the API's, the newest first.
 export function spark({ samples = [] }, kind = "") {
   const values = samples.map((one) => one.sample).reverse();
+  if (values.length < 2) return null;
   const top = Math.max(1, ...values);
-  const points = values.map((value, at) => `${Math.round(at * 80 / (values.length - 1 || 1))},${(18 - 16 * value / top).toFixed(1)}`);
+  const points = values.map((value, at) => `${Math.round(at * 80 / (values.length - 1))},${(18 - 16 * value / top).toFixed(1)}`);
   return svg("svg", { class: `spark ${kind}`, viewBox: "0 0 80 20", role: "img", "aria-label": `${count(values[0])} ten minutes ago, ${count(values.at(-1))} now` }, svg("polyline", { points: points.join(" ") }));
 }

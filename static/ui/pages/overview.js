@@ -39,8 +39,9 @@ export default function overview({ query, signal }) {
 // Says how much is stuck, and that the rest flows.
 function summary({ state: lines, troubled_queues: queues, hub, rates: { publish, deliver_get: deliver } }) {
   const stuck = queues.no_consumer + queues.growing + hub.failing + lines.filter((one) => one.level === "bad").length;
-  const flow = publish === undefined ? "" : publish + deliver === 0 ? "No message flows." : `${rate(publish)} in, ${rate(deliver)} out.`;
-  return stuck ? [stuck === 1 ? "One thing is stuck." : `${count(stuck)} things are stuck.`, flow && `The rest: ${flow}`] : ["", `Nothing is stuck. ${flow}`];
+  const [into, out] = [publish, deliver].map((one) => rate(one).replace("/s", ""));
+  const flow = publish === undefined ? "" : publish + deliver === 0 ? "No message flows now." : `${stuck ? "The rest flows: " : ""}${into} messages a second in, ${out} out.`;
+  return stuck ? [stuck === 1 ? "One thing is stuck." : `${count(stuck)} things are stuck.`, flow] : ["", `Nothing is stuck. ${flow}`];
 }
 
 function words(lines) {

@@ -1,6 +1,6 @@
 // The list of queues: what is stuck comes first.
 
-import { answer, below, button, column, counted, empty, follow, h, heading, live, pageLink, part, path, session, SPARK, spark, state, table, tabs, tag, ticks, vhostFilter, vhostPages, wrapped } from "../lib/kit.js";
+import { answer, below, button, column, count, counted, empty, follow, h, heading, live, pageLink, path, session, SPARK, spark, state, table, tabs, tag, ticks, vhostFilter, vhostPages, wrapped } from "../lib/kit.js";
 import { declareQueue } from "./declare.js";
 import { acts } from "./queues_acts.js";
 
@@ -62,8 +62,8 @@ function chipsOf(all) {
 }
 
 function summary({ objects, troubled_queues: numbers }) {
-  const said = TROUBLES.filter(([value]) => numbers[value]).map(([value, , one, many]) => part(numbers[value], objects.queues, "queue", one, many));
-  return said.length ? [`${said[0]}.`, said.slice(1).map((text) => `${text}. `)] : ["", `${counted(objects.queues, "queue")}; none is stuck.`];
+  const [first, ...rest] = TROUBLES.map(([value, , one, many]) => [numbers[value], numbers[value] === 1 ? one : many]).filter(([number]) => number);
+  return first ? [`${counted(first[0], "queue")} ${first[1]}.`, rest.map(([number, words]) => `${count(number)} ${words}. `)] : ["", `${counted(objects.queues, "queue")}, the hub's own among them; none is stuck.`];
 }
 
 export function withoutOwn(source) {

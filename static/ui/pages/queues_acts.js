@@ -17,9 +17,9 @@ export function acts(rows, done) {
     await ask({ act: `Purge ${what}`, text: `They are gone for good: ${names}. Messages that consumers hold unacknowledged stay.` }, purged, (one) => remove(`${where(one)}/contents`), `Purged ${what}.`);
   };
   return [
-    button(`${verb} ${queues}`, () => ask({ act: `${verb} ${queues}`, text: `${names}.`, safe: true }, rows, (one) => put(`${where(one)}/${verb.toLowerCase()}`), `${past} ${queues}.`)),
-    purged.length > 0 && button(`Purge ${counted(purged.length, "queue")}`, () => purge().catch(report), "danger"),
-    !rows.some((one) => isOwn(one.name)) && button(`Delete ${queues}`, () => ask({ act: `Delete ${queues}`, text: `Deleted with all messages in them: ${names}.`, typed: queues }, rows, (one) => remove(where(one)), `Deleted ${queues}.`), "danger"),
+    button(`${verb} ${queues}`, () => ask({ act: `${verb} ${queues}`, text: `${names}.`, safe: true }, rows, (one) => put(`${where(one)}/${verb.toLowerCase()}`), `${past} ${queues}.`), "small"),
+    purged.length > 0 && button(`Purge ${counted(purged.length, "queue")}`, () => purge().catch(report), "small danger"),
+    !rows.some((one) => isOwn(one.name)) && button(`Delete ${queues}`, () => ask({ act: `Delete ${queues}`, text: `Deleted with all messages in them: ${names}.`, typed: queues }, rows, (one) => remove(where(one)), `Deleted ${queues}.`), "small danger"),
   ];
 }
 

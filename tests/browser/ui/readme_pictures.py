@@ -63,7 +63,9 @@ class Receiver(BaseHTTPRequestHandler):
 
 def declare(server: WarrenServer, receiver_port: int) -> None:
     queues = [*CONSUMERS, UNCONSUMED]
-    with httpx.Client(base_url=f"{server.http_url}/api", auth=("guest", "guest")) as client:
+    with httpx.Client(
+        base_url=f"{server.http_url}/api", auth=("guest", "guest"), timeout=300
+    ) as client:
         client.put(f"/exchanges/%2F/{EXCHANGE}", json={"type": "topic"}).raise_for_status()
         for queue in queues:
             client.put(f"/queues/%2F/{queue}", json={}).raise_for_status()

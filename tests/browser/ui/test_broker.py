@@ -123,6 +123,25 @@ def test_a_queue_is_paused_resumed_and_deleted_by_its_name(
     assert api.get("/queues/%2F/jobs").status_code == 404
 
 
+def test_stuck_queues_are_filtered_ticked_and_purged_together(
+    ui: SignedInPage, api: httpx.Client
+) -> None:
+    publish(api, "first")
+    ui.go("/queues")
+    chip = "[...document.querySelectorAll('.chips button')].find((one) => /^.*No/.test("
+    ui.page.act(f"{chip}one.innerText))", "one.click()")
+    ui.shows("1 queue has no consumer.", ".answer")
+    ui.page.wait("document.querySelectorAll('main tbody tr').length === 1")
+    assert ui.page.run("location.hash") == "#/queues?trouble=no_consumer"
+    ui.page.click("main tbody input[type=checkbox]")
+    publish(api, "second")
+    ui.press("Purge 1 queue", "main")
+    ui.press("Purge 2 messages from 1 queue", "dialog")
+    ui.shows("Purged 2 messages from 1 queue.", ".messages")
+    assert ready(api) == 0
+    ui.shows("No queues match this filter.", "main")
+
+
 def test_a_binding_is_added_drawn_used_and_removed(ui: SignedInPage, api: httpx.Client) -> None:
     ui.go("/exchanges/%2F/events?tab=publish")
     ui.fill("routing_key", "order.paid", "main")

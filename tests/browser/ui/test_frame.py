@@ -209,6 +209,11 @@ def test_shortcuts_and_unknown_addresses(ui: SignedInPage) -> None:
     press("?")
     ui.shows("Search in the list", "dialog")
     ui.press("Close", "dialog")
+    ui.press("Find\nCtrl K")
+    ui.page.type("dialog input", "amq.top", enter=False)
+    ui.shows("amq.topic", "dialog .found")
+    ui.page.run("document.querySelector('dialog form').requestSubmit()")
+    ui.page.wait("document.querySelector('main.page h1').textContent === 'amq.topic'")
     ui.go("/nowhere")
     ui.shows("There is no such page", "main")
 
