@@ -63,9 +63,7 @@ class Receiver(BaseHTTPRequestHandler):
 
 def declare(server: WarrenServer, receiver_port: int) -> None:
     queues = [*CONSUMERS, UNCONSUMED]
-    with httpx.Client(
-        base_url=f"{server.http_url}/api", auth=("guest", "guest"), timeout=300
-    ) as client:
+    with httpx.Client(base_url=f"{server.http_url}/api", auth=("guest", "guest")) as client:
         client.put(f"/exchanges/%2F/{EXCHANGE}", json={"type": "topic"}).raise_for_status()
         for queue in queues:
             client.put(f"/queues/%2F/{queue}", json={}).raise_for_status()
