@@ -28,7 +28,6 @@ function refuse() {
     h("button", { class: "main", type: "button", onclick: () => signOut().then(ask, report) }, "Sign out")));
 }
 
-// Shows the sign-in page; what the address names is shown behind it.
 async function ask() {
   if (signedIn) {
     stop();

@@ -17,7 +17,6 @@ import { NAVIGATION } from "./routes.js";
 const THEMES = [["", "System"], ["light", "Light"], ["dark", "Dark"]];
 const IS_WIDE = matchMedia("(min-width: 64.01rem)");
 
-// Draws the frame into `root`; the result shows a page in it.
 export function drawFrame(root, { signOut: ended }) {
   const main = h("main", { class: "page", id: "page", tabindex: "-1" });
   const links = new Map();
@@ -64,7 +63,6 @@ function notLoaded(error) {
   throw error.name === "TypeError" ? new ApiError(0, SILENT) : error;
 }
 
-// What is shown in the place of a page.
 export function problem({ status, message }) {
   const title = { 0: "Warren does not answer", 404: "Not found" }[status] ?? "This page can't be shown";
   const way = status === 0 ? button("Try again", () => reload().catch(report), "main") : h("a", { href: "#/" }, "Go to the overview");
@@ -103,7 +101,6 @@ function connection({ state: now, at, snapshot }) {
   return state(now === "paused" ? "Paused while hidden" : "Connecting");
 }
 
-// The server was there, and is not now.
 function isStale({ state: now, at }) {
   return now === "stale" && at > 0;
 }

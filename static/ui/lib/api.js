@@ -22,7 +22,6 @@ export function useCsrfToken(token) {
   csrfToken = token;
 }
 
-// Returns a path whose parts are encoded: path`/queues/${vhost}/${name}`.
 export function path(texts, ...parts) {
   return texts.map((text, at) => text + (at < parts.length ? encodeURIComponent(parts[at]) : "")).join("");
 }

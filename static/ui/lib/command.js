@@ -21,7 +21,6 @@ export function command(text = "") {
   return Object.assign(element, { set(now) { shown.textContent = now; } });
 }
 
-// Quotes a word for a shell.
 export function quoted(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -21,7 +21,6 @@ export function open(title, draw, { wide = false } = {}) {
   });
 }
 
-// The last line of a dialog that only shows something.
 export function closing(close, text = "Close") {
   return buttons(button(text, () => close(true), "main"));
 }
@@ -50,7 +49,6 @@ export async function act({ to, ...question }, perform, outcome) {
   });
 }
 
-// Does something whose failure is reported. Returns whether it was done.
 export async function attempt(perform) {
   try {
     await perform();

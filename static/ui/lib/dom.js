@@ -121,7 +121,6 @@ const ICONS = {
   plus: "M12 5v14M5 12h14",
 };
 
-// Returns a drawing that only decorates: the words are beside it.
 export function icon(name) {
   const look = { viewBox: "0 0 24 24", fill: "none", stroke: "currentColor", "stroke-width": "1.8", "stroke-linecap": "round", "stroke-linejoin": "round", "aria-hidden": "true" };
   return svg("svg", look, svg("path", { d: ICONS[name] }));

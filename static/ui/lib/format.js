@@ -1,5 +1,3 @@
-// Numbers, sizes and times as text.
-
 const NUMBER = new Intl.NumberFormat("en");
 const DATE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
 const DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium" });
@@ -18,7 +16,6 @@ export function counted(value, singular, plural = `${singular}s`) {
   return `${count(value)} ${value === 1 ? singular : plural}`;
 }
 
-// Returns a text as it is, and any other value as JSON.
 export function asText(value) {
   return typeof value === "string" ? value : JSON.stringify(value);
 }

@@ -68,7 +68,6 @@ function keepDraft(key, values) {
   }
 }
 
-// Thrown for a field whose value can't be used.
 export class FieldError extends Error {
   constructor(field, message) {
     super(message);

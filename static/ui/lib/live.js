@@ -47,7 +47,6 @@ function connect() {
   close = followEvents("/warren/live", { history_s: range_s }, { history, snapshot }, () => change("stale"));
 }
 
-// Asks for the charts of so many seconds back.
 export function showRange(wanted_s) {
   if (wanted_s === range_s) return;
   range_s = wanted_s;

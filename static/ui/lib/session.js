@@ -53,7 +53,6 @@ export function has(tag) {
   return session.tags.includes(tag) || (IMPLIED[tag] ?? []).some((one) => session.tags.includes(one));
 }
 
-// The endpoint of an exchange ("x") or queue ("q"), for the commands that pages show.
 export function endpoint(facet, vhost, kind, name) {
   const host = vhost === "/" ? "" : `${encodeURIComponent(vhost)}/`;
   return `${HUB}${host}${facet}/${kind}/${encodeURIComponent(name)}`;

@@ -235,7 +235,6 @@ class Table extends HTMLElement {
 
 customElements.define("warren-table", Table);
 
-// Returns a table that begins at once.
 export function table(options) {
   return h("warren-table").begin(options);
 }

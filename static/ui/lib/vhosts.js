@@ -19,7 +19,6 @@ export function vhostField(value) {
   return { name: "vhost", label: "Virtual host", type: "select", options, value: options.includes(value) ? value : firstVhost() };
 }
 
-// The virtual host of what a page shows, beside its name.
 export function vhostTag(vhost) {
   return h("a", { class: "tag", href: link("/vhosts", vhost) }, `vhost ${vhost}`);
 }

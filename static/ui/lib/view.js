@@ -22,22 +22,18 @@ export function section(title, beside, ...children) {
   return h("section", { class: "card flush" }, h("header", {}, h("h2", {}, title), beside), children);
 }
 
-// Cards side by side, as many as there is room for.
 export function side(...cards) {
   return h("div", { class: "grid wide-cells" }, cards);
 }
 
-// Texts as they stand beside others: quieter, below another one, or as code.
 export const quiet = (...children) => h("p", { class: "quiet" }, children);
 export const below = (...children) => h("small", { class: "below" }, children);
 export const code = (...children) => h("code", {}, children);
 
-// A link to a page, by what `link` takes: pageLink("orders", "/queues", "/", "orders").
 export function pageLink(text, ...place) {
   return h("a", { href: link(...place) }, text);
 }
 
-// Buttons side by side.
 export function buttons(...children) {
   return h("div", { class: "buttons" }, children);
 }
@@ -110,7 +106,6 @@ export function notice(kind, ...children) {
   return h("div", { class: `notice ${kind}` }, children);
 }
 
-// What stands where there is nothing yet.
 export function empty(title, text, ...more) {
   return h("div", { class: "empty" }, h("h2", {}, title), text && h("p", {}, text), more);
 }
@@ -125,7 +120,6 @@ export function outside(url, text = "") {
   return /^https?:\/\//i.test(url ?? "") ? h("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, text || wrapped(url)) : text || (url ?? "");
 }
 
-// A URL without its scheme, where there is little room.
 export function bare(url) {
   return url.replace(/^https?:\/\//, "");
 }

@@ -9,7 +9,6 @@ const DIRECTIONS = { name: "direction", label: "Direction", options: [["", "From
 const TARGETS = [["q", "To a queue"], ["e", "To an exchange"], ["from", "From an exchange"]];
 const MATCHES = [["x-match", "all or any, for exchanges of type headers"]];
 
-// `kind` is "queue" or "exchange".
 export function bindings({ vhost, name, kind, signal }) {
   const where = path`/${kind}s/${vhost}/${name}/bindings`;
   const list = table({

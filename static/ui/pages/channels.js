@@ -1,5 +1,3 @@
-// The list of channels of all connections.
-
 import { column, count, empty, h, heading, link, path, state, table, tag, vhostFilter, vhostPages } from "../lib/kit.js";
 import { connectionTabs, nobody } from "./connections.js";
 

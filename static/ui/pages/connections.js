@@ -1,5 +1,3 @@
-// The list of connections of AMQP clients.
-
 import { below, bytes, column, duration, empty, h, has, heading, pageLink, path, state, table, tabs, tag, vhostFilter, vhostPages } from "../lib/kit.js";
 import { amqpPlace } from "./amqp_place.js";
 

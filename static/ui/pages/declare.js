@@ -1,5 +1,3 @@
-// Dialogs that declare queues and exchanges.
-
 import { done, formDialog, go, link, path, put, vhostField } from "../lib/kit.js";
 
 // Arguments of queues, and the same as keys of policies, where they have one.

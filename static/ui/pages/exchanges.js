@@ -1,5 +1,3 @@
-// The list of exchanges.
-
 import { button, column, heading, pageLink, path, table, tabs, tag, vhostFilter, vhostPages } from "../lib/kit.js";
 import { declareExchange } from "./declare.js";
 import { KIND_TABS, OWN_FILTER, withoutOwn } from "./queues.js";

@@ -5,7 +5,6 @@ import { bare, code, count, counted, empty, get, h, link, patch, quiet } from ".
 const MAX_EDGES = 40;
 const SOURCES = 12;
 
-// Draws into `place`.
 export async function flow(place, { vhost, name, where, shown }, signal) {
   const table = link("/exchanges", vhost, name, { tab: "bindings" });
   const page = (end, size) => get(`${where}/bindings/${end}`, { page: 1, page_size: size, sort: end === "source" ? "destination" : "source" }, signal);

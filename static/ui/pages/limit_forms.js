@@ -11,7 +11,6 @@ export function limitFields(kind, limits) {
   return LIMITS[kind].map(([name, label]) => ({ name, label, type: "number", value: limits[name] ?? "", help: "Empty for no limit." }));
 }
 
-// Stores what differs; an empty field deletes the limit.
 export async function putLimits(kind, name, before, now) {
   for (const [limit] of LIMITS[kind]) {
     if ((before[limit] ?? null) === now[limit]) continue;

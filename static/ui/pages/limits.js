@@ -1,5 +1,3 @@
-// Limits of virtual hosts and users.
-
 import { button, column, done, empty, formDialog, h, has, heading, pageLink, pages, session, table, tabs } from "../lib/kit.js";
 import { limitFields, limitText, LIMITS, putLimits } from "./limit_forms.js";
 import { POLICY_TABS } from "./policies.js";

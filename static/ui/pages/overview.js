@@ -36,7 +36,6 @@ export default function overview({ query, signal }) {
   return [heading("Overview", { about: says, actions: [range, h("a", { class: "button", href: "#/welcome" }, "Send a sample message")] }), page];
 }
 
-// Says how much is stuck, and that the rest flows.
 function summary({ state: lines, troubled_queues: queues, hub, rates: { publish, deliver_get: deliver } }) {
   const stuck = queues.no_consumer + queues.growing + hub.failing + lines.filter((one) => one.level === "bad").length;
   const [into, out] = [publish, deliver].map((one) => rate(one).replace("/s", ""));

@@ -1,10 +1,7 @@
-// A form that publishes a message.
-
 import { card, fill, form, h, notice, path, post, stack, state } from "../lib/kit.js";
 
 const PROPERTIES = [["priority", "0 to 255"], ["expiration", "Milliseconds, as a text"], ["correlation_id", ""], ["reply_to", ""], ["message_id", ""], ["timestamp", "Seconds since 1970"], ["type", ""], ["user_id", ""], ["app_id", ""]];
 
-// Publishes to an exchange; with `queue`, to that queue through the default exchange.
 export function publishing({ vhost, exchange, queue }) {
   const where = path`/exchanges/${vhost}/${exchange}/publish`;
   const outcome = h("div", { role: "status" });

@@ -48,7 +48,6 @@ async function move(vhost, name, { messages_ready: ready }) {
   });
 }
 
-// Returns the queue that the first message was dead-lettered from, if it was.
 async function originOf(vhost, name) {
   const { messages } = await get(path`/warren/queues/${vhost}/${name}/messages`, { count: 1, truncate: 0 });
   return messages[0]?.properties.headers?.["x-death"]?.[0]?.queue ?? "";

@@ -12,8 +12,6 @@ export function queueMessages({ vhost, name, where, query, found }) {
   return stack(lookTools(path`/warren/queues/${vhost}/${name}/messages`, query, list, found), list, found.type !== "stream" && getCard(name, where));
 }
 
-// -- looking
-
 function lookTools(look, query, list, found) {
   const start = query.from ?? "first";
   const from = select(PLACES, ["first", "last"].includes(start) ? start : "position", { name: "from", "aria-label": "Which messages" });
@@ -67,8 +65,6 @@ function worded(key, value) {
   if (key === "x-death" && Array.isArray(value)) return value.map((one) => h("div", {}, `${count(one.count)} × ${one.reason} in ${one.queue}${one.time?.$timestamp ? `, ${date(one.time.$timestamp * 1000)}` : ""}`));
   return asText(value);
 }
-
-// -- getting
 
 function getCard(name, where) {
   const list = h("div", { class: "stack" });

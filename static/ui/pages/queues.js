@@ -5,7 +5,6 @@ import { declareQueue } from "./declare.js";
 import { acts } from "./queues_acts.js";
 
 export const KIND_TABS = [["Queues", "#/queues"], ["Exchanges", "#/exchanges"]];
-// What the hub has made for itself is hidden at first.
 export const OWN_FILTER = { name: "own", label: "Whose", options: [["", "Without the hub's own"], ["shown", "With the hub's own"]] };
 const GROWING_MESSAGES = 100;
 const TROUBLES = [["no_consumer", "No consumer", "has no consumer", "have no consumer"], ["growing", "Growing", "grows", "grow"], ["paused", "Paused", "is paused", "are paused"]];
@@ -90,7 +89,6 @@ function stuck(row) {
   return row.messages_ready >= GROWING_MESSAGES && row.messages_ready_details.rate >= 1 ? "Growing" : "";
 }
 
-// Says in words how a queue is.
 export function condition(row) {
   if (row.state === "paused") return state("Paused", "warn");
   if (row.state && row.state !== "running") return state(row.state, "warn");

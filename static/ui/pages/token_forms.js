@@ -17,7 +17,6 @@ export async function newToken() {
   if (made) await once("The token", made.token, "It may do what it says until it ends. Send it as a header:", example(made));
 }
 
-// The line that uses a token as its first scope permits.
 function example({ token, scopes: [scope] }) {
   const bearer = `-H 'Authorization: Bearer ${token}'`;
   const at = (facet) => `${HUB}${(scope.vhost ?? "/") === "/" ? "" : `${encodeURIComponent(scope.vhost)}/`}${facet}/`;

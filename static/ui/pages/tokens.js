@@ -47,7 +47,6 @@ function ends(row) {
   return endsSoon(row) ? state(time(row.expires_at), "warn") : time(row.expires_at);
 }
 
-// Says what a scope permits: "read the exchange news".
 function words(scope) {
   if (scope.tunnel !== undefined) return ["enrol the tunnel ", tag(scope.tunnel)];
   const vhost = scope.vhost && scope.vhost !== "/" ? ` of ${scope.vhost}` : "";

@@ -39,7 +39,6 @@ function close({ label, owner }) {
   return act({ act: `Close the tunnel ${label}`, text }, () => remove(path`/hub/tunnels/${label}`), `Closed the tunnel ${label}.`);
 }
 
-// An administrator has taken the label from its owner.
 function blockedRow({ label, owner, until }) {
   const text = `${owner || "Anybody"} may enrol it again.`;
   return [label, owner || "anonymous", time(until), has("administrator") && button("Unblock", () =>

@@ -1,5 +1,3 @@
-// The list of users.
-
 import { answer, button, column, done, FieldError, formDialog, go, h, heading, link, looked, pageLink, pages, path, put, state, table, tag } from "../lib/kit.js";
 
 export const TAGS = [
@@ -23,7 +21,6 @@ export default function users({ signal }) {
   return [heading("Users", { actions: [button("New user", add, "main")], about: says }), table({ noun: "user", signal, sort: { by: "name" }, source, columns: COLUMNS })];
 }
 
-// Both fields of a new password, and what compares them.
 export const PASSWORDS = [
   { name: "password", label: "Password", type: "password", autocomplete: "new-password", required: true },
   { name: "again", label: "Password again", type: "password", autocomplete: "new-password", required: true },

@@ -1,5 +1,3 @@
-// The list of virtual hosts.
-
 import { button, column, done, formDialog, go, has, heading, link, loadVhosts, pageLink, pages, path, put, table, tag } from "../lib/kit.js";
 
 export const QUEUE_TYPES = ["classic", "quorum", "stream"];
