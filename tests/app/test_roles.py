@@ -150,6 +150,7 @@ any tag:
   /api/hub/outputs/{name}/tokens GET POST
   /api/hub/outputs/{name}/tokens/{id} DELETE
   /api/hub/attempts GET
+  /api/hub/attempts/counts GET
   /api/hub/subscriptions/{id}/attempts GET
   /api/hub/dead-letters GET
   /api/hub/dead-letters/replay POST
