@@ -209,6 +209,7 @@ def test_shortcuts_and_unknown_addresses(ui: SignedInPage) -> None:
     press("?")
     ui.shows("Search in the list", "dialog")
     ui.press("Close", "dialog")
+    ui.page.resize(1360, 900)
     ui.press("Find\nCtrl K")
     ui.page.type("dialog input", "amq.top", enter=False)
     ui.shows("amq.topic", "dialog .found")
