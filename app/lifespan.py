@@ -174,13 +174,15 @@ class Warren:
             takes_plaintext=self._exposure.takes_plaintext,
         )
         await self._watch_resources(listener)
-        await self._serve_amqp(listener)
+        await listener.start(())  # the hub needs turns
+        self._stops.append(listener.stop)
         engine = EmbeddedEngine(broker)
         hub = await self._start_hub(engine, broker)
         authenticator.logins.on_refused = partial(_record_refusal, hub)
         token_users = TokenUsers(hub.tokens, broker.users)
         authenticator.find_token_user = listener.find_token_user = token_users.find
         authenticator.find_managing_user = token_users.managing
+        await self._serve_amqp(listener)  # not before, since a token is a password
         snapshots = Snapshots(self._directory, broker, store, hub.storage)
         overview = LiveOverview(broker, hub, self._monitor)
         context = self._context(engine, hub, authenticator, broker, snapshots, overview)
@@ -278,11 +280,10 @@ class Warren:
         )
 
     async def _serve_amqp(self, listener: Listener) -> None:
-        await listener.start(self._sockets.amqp)
-        self._stops.append(listener.stop)
+        await listener.serve(self._sockets.amqp)
         if self._certificates is not None:
             tls = self._certificates.context(verify(self._settings))
-            await listener.start_tls(self._sockets.amqps, tls)
+            await listener.serve(self._sockets.amqps, tls)
 
     async def _serve_http(self, server: HttpServer) -> asyncio.Task[None]:
         # Without client certificates: browsers would ask every user to choose one.

@@ -73,16 +73,15 @@ class Listener:
         self.stopping = False
 
     async def start(self, sockets: Iterable[socket.socket]) -> None:
-        """Serves clients on listening sockets, which `stop` closes."""
+        """Drives turns, and serves clients on listening sockets, which `stop` closes."""
         self.broker.on_work = self._turn_soon
-        await self._serve(sockets, None)
+        await self.serve(sockets)
         self._spawn(watch_peers(self))
 
-    async def start_tls(self, sockets: Iterable[socket.socket], tls: ssl.SSLContext) -> None:
-        """Serves clients with TLS on further listening sockets."""
-        await self._serve(sockets, tls)
-
-    async def _serve(self, sockets: Iterable[socket.socket], tls: ssl.SSLContext | None) -> None:
+    async def serve(
+        self, sockets: Iterable[socket.socket], tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Serves clients on further listening sockets."""
         for listening in sockets:
             if self._proxies:
                 server = ProxyListener(listening, self._proxies, self._make_peer, tls)

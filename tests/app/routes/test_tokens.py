@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ from pika.exceptions import (
 )
 
 from tests.support.http import Callback
+from tests.support.ports import accepts
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
 from tests.support.streams import LiveSocket, LiveStream
@@ -221,7 +223,11 @@ class TestUsing:
                 http.put("/endpoint/x/news").raise_for_status()
                 token = make(http, READ)["token"]
             output = server.output()
-            server.restart()
+            server.stop()
+            with ThreadPoolExecutor() as thread:
+                early = thread.submit(first_login, server, token)
+                server.start()
+                early.result().close()
             url = f"{server.http_url}/stream/x/news?token={token}"
             LiveStream(url, authorization="").close()
             httpx.get(f"{url}&token=2")
@@ -232,6 +238,16 @@ class TestUsing:
         assert "/stream/x/news" in output
         assert token not in output
         assert token.encode() not in stored
+
+
+def first_login(server: WarrenServer, token: str) -> pika.BlockingConnection:
+    """Logs in as soon as the port is open, long before the server is ready."""
+    wait_until(lambda: accepts(server.amqp_port), 60, "an open port")
+    credentials = pika.PlainCredentials("guest", token)
+    parameters = pika.ConnectionParameters(
+        server.host, server.amqp_port, credentials=credentials, socket_timeout=60, stack_timeout=60
+    )
+    return pika.BlockingConnection(parameters)
 
 
 def test_a_token_is_a_password_of_amqp_clients(http: httpx.Client, warren: WarrenServer) -> None:

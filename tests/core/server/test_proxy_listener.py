@@ -71,11 +71,8 @@ def make_server() -> Open:
         broker.clock = SystemClock()
         listener = Listener(broker, proxies=[ip_network(proxies)])
         listening = listening_socket()
-        if tls is None:
-            await listener.start([listening])
-        else:
-            await listener.start([])
-            await listener.start_tls([listening], tls)
+        await listener.start([])
+        await listener.serve([listening], tls)
         server = Server(listener, listening.getsockname()[1])
         try:
             yield server
