@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ...core.errors import ConfigError
 from ..keys.seal import Sealer
 from ..lazy import Lazy
 from .schema import DATABASE_NAME, has_rows
@@ -95,6 +97,12 @@ class Storage:
         return database
 
     def _make_file(self) -> str:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        self._path.touch(mode=0o600)  # it shows who subscribes to what
+        """Raises `ConfigError` for a file that can't be opened: where its driver fails to open it,
+        the driver's thread may outlive the event loop."""
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            # For its owner: it shows who subscribes to what.
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise ConfigError(f"the hub's database {self._path}: {error.strerror}") from error
         return f"sqlite+aiosqlite:///{self._path}"

@@ -13,7 +13,7 @@ from typing import Self
 from .ports import accepts, free_port
 from .process import kill, terminate, wait_until
 
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 30.0
 READY_TEXT = " completed with "
 PACKAGED = "lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server"
