@@ -5,7 +5,8 @@ The filter `name` of a list looks for a part of source, destination or routing k
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Literal
 from urllib.parse import quote, unquote
 
@@ -23,7 +24,7 @@ from .binding_json import ListedBinding, binding_json, default_binding, properti
 from .call import Call, answer
 from .declared import arguments_of
 from .exchanges import DEFAULT_NAME
-from .lists import ListSpec, TimeSlice, list_of, listing
+from .lists import ListSpec, gathered, list_of, listing, released
 from .own_objects import subscription_of
 from .required_tags import MANAGEMENT, sees
 from .route import GONE, Handler, Operation, Routes
@@ -35,13 +36,16 @@ def _source(one: ListedBinding) -> str:
     return "" if one.source is None else one.source.name
 
 
-async def _listed(call: Call, found: Sequence[ListedBinding]) -> Response:
+async def _listed(call: Call, found: Iterable[ListedBinding]) -> Response:
     kind = ListSpec[ListedBinding](
         lambda one: f"{_source(one)} {one.binding.destination.name} {one.binding.routing_key}",
         lambda one: (_source(one), one.binding.destination.name, one.binding.routing_key),
         lambda one: {**binding_json(one), **subscription_of(call, one.binding.destination.name)},
     )
-    return await listing(call, found, kind)
+    rows = await gathered(found)
+    response = await listing(call, rows, kind)
+    await released(rows)
+    return response
 
 
 # -- lists
@@ -59,18 +63,14 @@ async def list_in_vhost(call: Call) -> Response:
 
 
 async def _list_of(call: Call, vhosts: Iterable[VirtualHost]) -> Response:
-    found: list[ListedBinding] = []
-    time_slice = TimeSlice()
-    for vhost in vhosts:
-        for queue in tuple(vhost.queues.values()):
-            found.append(default_binding(queue))
-            await time_slice.yield_if_over()
-        for exchange in tuple(vhost.exchanges.values()):
-            for bound in _from(exchange):
-                found.append(bound)
-                if not len(found) % 256:
-                    await time_slice.yield_if_over()
-    return await _listed(call, found)
+    return await _listed(call, chain.from_iterable(map(_in, vhosts)))
+
+
+def _in(vhost: VirtualHost) -> Iterator[ListedBinding]:
+    """Yields the bindings in a virtual host."""
+    yield from map(default_binding, tuple(vhost.queues.values()))
+    for exchange in tuple(vhost.exchanges.values()):
+        yield from _from(exchange)
 
 
 def _from(exchange: Exchange) -> Iterator[ListedBinding]:
@@ -95,8 +95,8 @@ async def list_from_exchange(call: Call) -> Response:
     vhost_name, name = call.names
     vhost = call.visible_vhost(vhost_name)
     if name == DEFAULT_NAME:
-        return await _listed(call, list(map(default_binding, vhost.queues.values())))
-    return await _listed(call, list(_from(vhost.exchange(name))))
+        return await _listed(call, map(default_binding, tuple(vhost.queues.values())))
+    return await _listed(call, _from(vhost.exchange(name)))
 
 
 async def list_to_exchange(call: Call) -> Response:

@@ -17,9 +17,9 @@ from ...documents import objects, requests
 from ...requests.properties import short_string
 from .call import Call, answer
 from .declared import arguments_of, check_new_name
-from .lists import ListSpec, list_of, listing
+from .lists import ListSpec, gathered, list_of, listing
 from .message_stats import EXCHANGE_NAMES
-from .own_objects import WITHOUT_HUB, leaves_out
+from .own_objects import WITHOUT_HUB, shown_in
 from .queue_json import policy_fields
 from .required_tags import MANAGEMENT, sees
 from .route import GONE, SET, Operation, Routes
@@ -43,14 +43,13 @@ async def list_in_vhost(call: Call) -> Response:
 
 async def _listed(call: Call, vhosts: Iterable[VirtualHost]) -> Response:
     view = View.of(call.request.query_params, call.broker)
-    rows: list[Row] = []
-    for vhost in vhosts:
-        rows.append((vhost, None))
-        rows += [
-            (vhost, exchange)
-            for exchange in vhost.exchanges.values()
-            if not leaves_out(call, exchange.name)
-        ]
+    is_shown = shown_in(call)
+    rows: list[Row] = await gathered(
+        (vhost, exchange)
+        for vhost in vhosts
+        for exchange in (None, *vhost.exchanges.values())
+        if exchange is None or is_shown(exchange.name)
+    )
     fields = {
         "name": _name,
         "vhost": lambda row: row[0].name,

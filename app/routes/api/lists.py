@@ -80,6 +80,23 @@ class TimeSlice:
             self._until_s = perf_counter() + _SLICE_S
 
 
+async def gathered(rows: Iterable[Row]) -> list[Row]:
+    """Returns the rows of a list, which are made in slices."""
+    found, iterator, time_slice = list[Row](), iter(rows), TimeSlice()
+    while portion := list(islice(iterator, _PORTION)):
+        found += portion
+        await time_slice.yield_if_over()
+    return found
+
+
+async def released(rows: list[Any]) -> None:
+    """Frees rows that were made for a list in slices: all at once takes as long as sorting."""
+    time_slice = TimeSlice()
+    while rows:
+        del rows[-_PORTION:]
+        await time_slice.yield_if_over()
+
+
 class ListQuery:
     """The filter, order, page and columns that a request asks for. Raises `Problem` 400 naming the
     parameter."""

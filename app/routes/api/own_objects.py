@@ -3,6 +3,7 @@ are left out on request, and the queue of a subscription names it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from ....core.auth.reserved import is_reserved
@@ -14,9 +15,11 @@ WITHOUT_HUB: Final = "without_hub"
 """The query parameter that leaves it out."""
 
 
-def leaves_out(call: Call, name: str) -> bool:
-    """Returns whether the list leaves this exchange or queue out."""
-    return call.request.query_params.get(WITHOUT_HUB) == "true" and is_reserved(name)
+def shown_in(call: Call) -> Callable[[str], bool]:
+    """Returns a function that says whether the list shows the exchange or queue of a name."""
+    if call.request.query_params.get(WITHOUT_HUB) == "true":
+        return lambda name: not is_reserved(name)
+    return lambda name: True
 
 
 def subscription_of(call: Call, queue: str) -> dict[str, Any]:

@@ -23,8 +23,8 @@ from .body import Body
 from .call import Call, answer
 from .declared import arguments_of, check_new_name
 from .filters import Filters
-from .lists import ListSpec, TimeSlice, filtered, list_of, listing
-from .own_objects import WITHOUT_HUB, leaves_out, subscription_of
+from .lists import ListSpec, TimeSlice, filtered, gathered, list_of, listing
+from .own_objects import WITHOUT_HUB, shown_in, subscription_of
 from .queue_json import idle_since_ms, queue_json, single_queue_json
 from .required_tags import MANAGEMENT, sees
 from .route import GONE, SET, Operation, Routes
@@ -46,9 +46,13 @@ async def list_in_vhost(call: Call) -> Response:
 
 async def _listed(call: Call, vhosts: Iterable[VirtualHost]) -> Response:
     by_name = {vhost.name: vhost for vhost in vhosts}
-    rows: list[Queue] = []
-    for vhost in by_name.values():
-        rows += [one for one in vhost.queues.values() if not leaves_out(call, one.name)]
+    is_shown = shown_in(call)
+    rows = await gathered(
+        queue
+        for vhost in by_name.values()
+        for queue in tuple(vhost.queues.values())
+        if is_shown(queue.name)
+    )
     given = {TROUBLE: call.request.query_params.get(TROUBLE)}
     trouble = Filters(given, (TROUBLE,)).word(TROUBLE, TROUBLES)
     if trouble is not None:
