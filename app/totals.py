@@ -59,9 +59,11 @@ async def _totals(vhost: VirtualHost) -> Totals:
     ready = unacknowledged = consumers = 0
     queues = list(vhost.queues.values())
     for start in range(0, len(queues), QUEUES_AT_ONCE):
-        part = queues[start : start + QUEUES_AT_ONCE]
-        ready += sum([queue.ready_count for queue in part])
-        unacknowledged += sum([queue.unacked_count for queue in part])
-        consumers += sum([queue.consumer_count for queue in part if queue.ring is not None])
+        # All of a queue at once: that it is in no cache is what takes time.
+        for queue in queues[start : start + QUEUES_AT_ONCE]:
+            ready += queue.ready_count
+            unacknowledged += queue.unacked_count
+            if queue.ring is not None:
+                consumers += queue.consumer_count
         await asyncio.sleep(0)
     return Totals(ready, unacknowledged, consumers, len(queues))
