@@ -64,10 +64,11 @@ async def publish(call: Call) -> Response:
 
 
 async def get(call: Call) -> Response:
-    """Gets messages from the front of a queue, and settles them as `ackmode` says."""
+    """Gets messages from the front of a queue, and settles them as `ackmode` says. LavinMQ's pages
+    send `ack_mode`, and `get` to acknowledge."""
     body = await call.body()
     count = _count(body.integer("count"))
-    mode = body.text("ackmode")
+    mode = body.text("ack_mode" if "ack_mode" in body else "ackmode")
     form = payload_form(body)
     if mode not in _SETTLE:
         raise Problem(400, f"ackmode is '{mode[:80]}', it can be {', '.join(_SETTLE)}")
@@ -83,6 +84,7 @@ async def get(call: Call) -> Response:
 _SETTLE: dict[str, Callable[[PullRequest, Callable[[], None]], None]] = {
     "ack_requeue_true": partial(PullRequest.requeue, failed=False),
     "ack_requeue_false": PullRequest.acknowledge,
+    "get": PullRequest.acknowledge,
     "reject_requeue_true": partial(PullRequest.requeue, failed=True),
     "reject_requeue_false": PullRequest.reject,
 }

@@ -58,6 +58,14 @@ async def test_a_publish_answers_whether_it_was_routed(world: World, http: Async
     assert (await world.message("q")).body == b"hello"
 
 
+async def test_lavinmqs_pages_get_messages_too(world: World, http: AsyncClient) -> None:
+    await world.queue("q")
+    await publish(http)
+    body = {"count": 1, "ack_mode": "get", "encoding": "auto"}
+    assert payloads((await http.post("/api/queues/%2F/q/get", json=body)).json()) == ["hello"]
+    assert await take(http) == []
+
+
 async def test_all_properties_go_there_and_back(world: World, http: AsyncClient) -> None:
     await world.queue("q")
     assert (await publish(http, properties={**EVERYTHING, "unknown": 1})).status_code == 200
