@@ -2,8 +2,9 @@
 
 Exit codes: 0 after a clean stop; 1 if the disk failed or is full, `verify` found damage,
 `conformance` found a violated MUST, or a job of the pipeline failed; 2 for a configuration, data
-directory, file, port or hub that can't be used; 5 where Spark or Java is missing. Commands that ask
-a server have those of `commands/exit_codes.py`. Errors are one line on stderr.
+directory, file, port or hub that can't be used; 4 for an engine that lacks something; 5 for one
+that can't be reached, and where Spark or Java is missing. Commands that ask a server have those of
+`commands/exit_codes.py`. Errors are one line on stderr.
 """
 
 from __future__ import annotations

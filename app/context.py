@@ -53,6 +53,8 @@ class Context:
     """None for a broker that stores nothing on disk."""
     overview: LiveOverview | None = None
     """None where no server runs."""
+    management_url: str = ""
+    """The management API of the cluster that is the engine; empty for the embedded engine."""
 
     @property
     def unfinished(self) -> PartialContents:

@@ -28,6 +28,7 @@ from ..core.server.loop_monitor import LoopMonitor
 from ..core.server.resources import Resources
 from ..core.server.tuning import tune, uncollected
 from ..core.store.durable import DurableStore
+from ..core.store.offline import LOG
 from ..hub.engine.embedded import EmbeddedEngine
 from ..hub.engine.own import is_own
 from ..hub.engine.port import Engine
@@ -48,6 +49,7 @@ from .configuration.parts import broker_limits, hub_settings
 from .configuration.settings import Settings
 from .configuration.tls import certificate_name, verify
 from .context import Context
+from .engine import connect
 from .exposure import Exposure
 from .http.access_log import AccessLog
 from .http.listen import Sockets, name_of
@@ -100,6 +102,9 @@ class Warren:
         self._restored: Users | None = None
         """The users of a data directory that existed before the start."""
         self._setup_link: SetupLink | None = None
+        self._address = settings.engine_address()
+        """Where the engine's cluster is; None for the embedded engine."""
+        self._is_reachable = _always
         self._spans: Spans | None = None
         self._monitor = LoopMonitor()
         self._stops: list[Callable[[], Coroutine[None, None, None]]] = []
@@ -155,7 +160,10 @@ class Warren:
         """Starts all parts in order; returns the task of the HTTP server."""
         self._keep_log(stack)
         self._begin_spans(stack)
-        broker, store = self._restore(stack)
+        if self._address is None:
+            broker, store = self._restore(stack)
+        else:
+            broker, store = self._register(), None
         nearness = LocalRequests(
             AllowedOrigins(self._base_urls()), self._hosts, has_proxy=self._has_proxy
         )
@@ -165,6 +173,7 @@ class Warren:
         )  # fmt: skip
         stack.callback(authenticator.close)
         stack.callback(self._monitor.stop)
+        engine = await self._engine(stack, broker)
         stack.push_async_callback(self._stop)
         listener = Listener(
             broker,
@@ -176,14 +185,13 @@ class Warren:
         await self._watch_resources(listener)
         await listener.start(())  # the hub needs turns
         self._stops.append(listener.stop)
-        engine = EmbeddedEngine(broker)
         hub = await self._start_hub(engine, broker)
         authenticator.logins.on_refused = partial(_record_refusal, hub)
         token_users = TokenUsers(hub.tokens, broker.users)
         authenticator.find_token_user = listener.find_token_user = token_users.find
         authenticator.find_managing_user = token_users.managing
         await self._serve_amqp(listener)  # not before, since a token is a password
-        snapshots = Snapshots(self._directory, broker, store, hub.storage)
+        snapshots = store and Snapshots(self._directory, broker, store, hub.storage)
         overview = LiveOverview(broker, hub, self._monitor)
         context = self._context(engine, hub, authenticator, broker, snapshots, overview)
         application = self._application(context)
@@ -223,6 +231,27 @@ class Warren:
         loop = asyncio.get_running_loop()
         store.start(lambda action: _post(loop, action))
         return broker, store
+
+    async def _engine(self, stack: AsyncExitStack, broker: Broker) -> Engine:
+        """Returns the engine; a cluster's is stopped after all parts."""
+        if self._address is None:
+            return EmbeddedEngine(broker)
+        engine = await connect(self._address, broker)
+        self._is_reachable = lambda: engine.is_reachable
+        stack.push_async_callback(engine.stop)
+        return engine
+
+    def _register(self) -> Broker:
+        """Returns the broker of a hub on a cluster: the register of virtual hosts and users."""
+        settings = self._settings
+        if (self._directory / LOG).exists():
+            self._say(f"{self._directory / LOG} is of the embedded engine, and is not served")
+        broker = Broker(
+            Users(), clock=SystemClock(), limits=broker_limits(settings), node_name=node_name()
+        )
+        broker.users.throttle.enabled = settings.login_throttle
+        broker.users.throttle.spares_loopback = settings.dev
+        return broker
 
     def _set_up(self, broker: Broker) -> None:
         """Gives a new server its first administrator, if the settings name one."""
@@ -270,6 +299,7 @@ class Warren:
             lets_guest_in=settings.allows_guest_over_http(),
             is_http_path=application.has,
             is_for_application=application.takes_websocket,
+            has_amqp=self._address is None,
         )
         return HttpServer(
             AccessLog(application) if settings.access_log else application,
@@ -332,7 +362,7 @@ class Warren:
 
     def _context(
         self, engine: Engine, hub: Hub, authenticator: Authenticator, broker: Broker,
-        snapshots: Snapshots, overview: LiveOverview,
+        snapshots: Snapshots | None, overview: LiveOverview,
     ) -> Context:  # fmt: skip
         settings = self._settings
         return Context(
@@ -355,6 +385,7 @@ class Warren:
             monitor=self._monitor,
             snapshots=snapshots,
             overview=overview,
+            management_url="" if self._address is None else self._address.management[0],
         )
 
     def _application(self, context: Context) -> Application:
@@ -376,7 +407,7 @@ class Warren:
             publisher,
             base_path=settings.base_path,
             clients=self._clients,
-            is_ready=lambda: self._ready,
+            is_ready=lambda: self._ready and self._is_reachable(),
             tunnel_host=TunnelHost(context.hub.tunnels, context.unfinished, settings.max_hops),
             page_origins=AllowedOrigins((), settings.page_origins()),
         )
@@ -387,6 +418,8 @@ class Warren:
         return tuple(dict.fromkeys(filter(None, [self._settings.public_url, *own])))
 
     def _announce(self, took_s: float) -> None:
+        if self._address is not None:
+            self._say(f"engine: RabbitMQ at {self._address.names}")
         for url in self._sockets.urls():
             self._say(f"listening on {url}")
         if self._settings.dev:
@@ -420,6 +453,10 @@ class Warren:
         how = "is new" if self._restored is None else "is restored"
         directory = f"data directory {self._directory} {how}"
         self._log.announce(logger, f"Warren {VERSION}: {directory}; {found}")
+
+
+def _always() -> bool:
+    return True
 
 
 def _post(loop: asyncio.AbstractEventLoop, action: Callable[[], None]) -> None:

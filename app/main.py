@@ -71,6 +71,8 @@ def _configure_logging(settings: Settings) -> None:
     for name in ("aiosqlite", "httpcore", "httpx"):
         # They log whole rows, URLs and headers, which may contain credentials of callbacks.
         logging.getLogger(name).setLevel(logging.WARNING)
+    # What it says of lost connections, with a traceback, is said in one line by the engine too.
+    logging.getLogger("aiormq").setLevel(logging.CRITICAL)
     if settings.log_level != "debug":
         # It warns of every malformed request, so clients could flood the log.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)

@@ -25,6 +25,7 @@ from ..core.errors import (
     WarrenError,
 )
 from ..core.policy.keys import PolicyError
+from ..hub.engine.errors import EngineUnavailable
 from ..hub.errors import HubError
 
 MEDIA_TYPE = "application/problem+json"
@@ -146,6 +147,8 @@ def problem_of(error: Exception) -> Problem:
     """Returns the response to a request that raised this error."""
     if isinstance(error, Problem):
         return error
+    if isinstance(error, EngineUnavailable):
+        return busy(error.explanation)
     if isinstance(error, ProtocolError):
         return _from_protocol(error)
     if isinstance(error, Shortage):

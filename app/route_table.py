@@ -22,6 +22,7 @@ from .context import Context
 from .requests.paths import CAPABILITY_PATH, FACETS, FOLDERS, Target, decode, parse
 from .responses.error_pages import PAGES
 from .routes import plain
+from .routes.api.elsewhere import embedded_only
 from .routes.api.router import Api
 from .routes.browser_files import MODULES, UI, ApiDocs, Demos, OwnFiles, PublicFiles
 from .routes.capability import capability
@@ -40,6 +41,20 @@ from .routes.upstream import callback
 from .unserved import unserved_data
 
 Handler = Callable[..., Awaitable[Response | ASGIApp]]
+
+
+_OF_LOG = ("/transactions/", "/streams/")
+"""Paths that need the log of the embedded engine."""
+
+
+def _of_log(path: str) -> bool:
+    return path.startswith(_OF_LOG)
+
+
+async def _refuse(context: Context, request: Request, *names: object) -> Response:
+    """Raises `Problem` 501, to those who may log in."""
+    await context.user(request, takes_tokens=True)
+    raise embedded_only("streams over HTTP and transactions need Warren's log")
 
 
 class AnyMethod:
@@ -145,6 +160,8 @@ def other_routes(context: Context, is_ready: Callable[[], bool]) -> list[BaseRou
         "/{target:stream}": stream,
         **_stream_handlers(),
     }
+    if context.management_url:
+        handlers |= dict.fromkeys(filter(_of_log, handlers), _refuse)
     return [
         *(Route(path, AnyMethod(partial(handler, context))) for path, handler in handlers.items()),
         Mount("/api", Api(context)),

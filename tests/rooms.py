@@ -98,6 +98,8 @@ RUNS = {
     "hub.delivery.retry": "",
     "hub.delivery.signature": "hub.errors",
     "hub.delivery.envelope": "core.message.model",
+    "hub.engine.errors": "core.errors hub.errors",
+    "hub.engine.amqp.address": "",
     "hub.engine.values": "core.definitions.archives core.message.model",
     "hub.engine.port": "core.definitions.archives core.message.model core.message.stream_read "
     "hub.engine.values hub.requests",
@@ -122,6 +124,9 @@ RUNS = {
     "core.message core.queue core.replay.matcher core.route.binding core.route.exchange "
     "core.vhost core.wire.properties hub.delivery.envelope hub.keyed_locks hub.requests "
     "hub.subscriptions.subscription hub.topics.names",
+    # RabbitMQ is behind the port too: the broker here is the register of its users.
+    "hub.engine.amqp": "core.auth core.broker core.errors core.message.model core.vhosts core.wire "
+    "hub.engine hub.keyed_locks hub.requests hub.subscriptions.subscription hub.tasks",
     "hub.owner_rights": "hub.requests hub.subscriptions.subscription hub.topics.names",
     "hub.keys": "core.clock core.errors hub.errors hub.guard.own hub.requests",
     "hub.sender": "core.errors hub.attempts.attempt hub.errors hub.guard hub.settings hub.tasks",
@@ -189,10 +194,10 @@ RUNS = {
     "app.conformance": "core.errors hub.links.header hub.links.safe_xml",
     "app.documents": "",
     "app.totals": "core.broker core.vhost",
-    "app.problems": "core.auth core.errors core.policy.keys hub.errors",
+    "app.problems": "core.auth core.errors core.policy.keys hub.engine.errors hub.errors",
     "app.suggestions": "",
     "app.configuration": "app.suggestions core.auth core.context core.errors core.resources "
-    "core.server hub.guard hub.settings hub.storage hub.tunnels",
+    "core.server hub.engine.amqp.address hub.guard hub.settings hub.storage hub.tunnels",
     "app.logs": "app.configuration.types hub.trace_context",
     "app.node": "app.logs.tail app.totals",
     "app.requests": "app.problems app.suggestions core.message.model core.resources hub.delivery "
@@ -263,6 +268,8 @@ RUNS = {
     "app.routes.metrics",
     "app.asgi": "app app.access app.http app.problems app.requests app.responses app.route_table "
     "app.routes app.tunnels",
+    "app.engine": "app.commands.exit_codes core.broker core.errors hub.engine.amqp "
+    "hub.engine.errors",
     "app.openapi_answers": "app.documents app.requests app.routes.api app.routes.stream "
     "app.routes.streams hub.formats.media_types hub.upstream.upstream",
     "app.openapi_requests": "app.documents app.overview.trouble app.requests app.responses "
@@ -273,7 +280,7 @@ RUNS = {
     "app.requests app.responses app.routes.api app.routes.feeds app.routes.metrics "
     "app.routes.streams hub.upstream.upstream",
     "app.telemetry": "core core.errors hub.spans",
-    "app.lifespan": "app app.access app.asgi app.configuration app.http app.logs "
+    "app.lifespan": "app app.access app.asgi app.configuration app.engine app.http app.logs "
     "app.metrics_application app.node app.overview app.routes.publish app.telemetry app.tunnels "
     "core.* hub.*",
     "app.main": "app app.configuration app.http app.lifespan app.logs hub.processes",

@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 
 from ...core.context import DEFAULT_LIMITS
 from ...core.resources.amount import Amount, read_amount
+from ...hub.engine.amqp.address import EngineAddress, read_address
 from ...hub.storage.database_url import read_url
 from . import parsers
 from .types import (
@@ -38,6 +39,7 @@ from .types import (
 
 AUTOMATIC: Final = "auto"
 NONE: Final = "none"
+EMBEDDED: Final = "embedded"
 AMQPS_PORT: Final = 5671
 CLOUD_METADATA: Final = (
     "168.63.129.16,169.254.169.254,169.254.170.2,100.100.100.200,192.0.0.192,fd00:ec2::254"
@@ -54,6 +56,16 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = "./warren-data"
     database: Annotated[
         str, SECRET, "URL of a PostgreSQL database for subscriptions, instead of SQLite in `data`."
+    ] = ""
+    engine: Annotated[
+        str,
+        SECRET,
+        "Where messages are: `embedded`, in `data`, or a RabbitMQ cluster, by its URL "
+        "amqp://USER:PASSWORD@HOST,HOST/ (docs/scaling.md).",
+    ] = EMBEDDED
+    engine_management: Annotated[
+        str,
+        "URLs of that cluster's management API; default http://HOST:15672 for each host.",
     ] = ""
     hub_key_file: Annotated[
         str, "File with the key that encrypts stored secrets; default `hub.key` in `data`."
@@ -394,8 +406,15 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         self.relayed_hosts()
         parsers.origins(self.websocket_origins)
         self.page_origins()
+        self.engine_address()
         if self.database:
             read_url(self.database)
+
+    def engine_address(self) -> EngineAddress | None:
+        """Returns where the engine's cluster is; None for the embedded engine."""
+        if self.engine == EMBEDDED:
+            return None
+        return read_address(self.engine, self.engine_management)
 
     def page_origins(self) -> str:
         """Returns `cors_origins`, in development with the pages that are opened from files."""

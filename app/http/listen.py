@@ -67,9 +67,11 @@ class Sockets:
 
 def listen_on_all(settings: Settings) -> Sockets:
     """Opens all sockets that the settings ask for. Raises `ConfigError` if a port can't be used."""
+    has_amqp = settings.engine_address() is None
+    has_plain_amqp = has_amqp and settings.amqp_port != NONE
     ports = {
-        "amqp": None if settings.amqp_port == NONE else int(settings.amqp_port),
-        "amqps": settings.effective_amqps_port(),
+        "amqp": int(settings.amqp_port) if has_plain_amqp else None,
+        "amqps": settings.effective_amqps_port() if has_amqp else None,
         "http": settings.http_port,
         "https": None if settings.https_port == NONE else int(settings.https_port),
         "prometheus": None if settings.prometheus_port == NONE else int(settings.prometheus_port),

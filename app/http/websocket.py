@@ -53,10 +53,12 @@ class Upgrades:
         lets_guest_in: bool = True,
         is_http_path: Callable[[bytes], bool] = lambda path: False,
         is_for_application: Callable[[bytes, Headers], bool] = lambda path, headers: False,
+        has_amqp: bool = True,
     ) -> None:
         self._is_http_path = is_http_path
         self.is_for_application = is_for_application
         """Whether the application decides about an offer, by its path and header fields."""
+        self._has_amqp = has_amqp
         self._clients = clients
         self._lets_guest_in = lets_guest_in
         self._listener = listener
@@ -67,13 +69,17 @@ class Upgrades:
         """Accepts an upgrade. `peer` is the address of the peer, `path` is not decoded.
 
         Raises `Problem`: 400, 403 for the origin of another page, 404 for a path that HTTP serves,
-        426 for another WebSocket version.
+        426 for another WebSocket version, 501 if the engine's AMQP is elsewhere.
         """
         if self._is_http_path(path):
             raise Problem(
                 404,
                 f"no WebSocket at '{path.decode('latin-1')}', which is for HTTP requests: "
                 f"connect to '/' for AMQP over WebSocket",
+            )
+        if not self._has_amqp:
+            raise Problem(
+                501, "AMQP needs the embedded engine, and this hub runs on RabbitMQ: connect there"
             )
         lines = switching(headers)
         origin, host = _only(headers, b"origin"), _only(headers, b"host")

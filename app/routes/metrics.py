@@ -43,6 +43,10 @@ from .api.required_tags import MONITORING
 PER_OBJECT: Final = (*OF_SERVER, *OF_MESSAGES, *OF_HUB)
 AGGREGATED: Final = (*PER_OBJECT, *OBJECT_TOTALS)
 PREFIX, DETAILED, CLUSTER = "rabbitmq_", "rabbitmq_detailed_", "rabbitmq_cluster_"
+OF_ENGINE: Final = frozenset(("warren_retries_waiting", "warren_dead_letters"))
+"""Families of the hub that are counted in the embedded engine's queues."""
+ON_RABBITMQ: Final = (*IDENTITY, *(one for one in OF_HUB if one.name not in OF_ENGINE))
+"""All families where a RabbitMQ cluster is the engine: the nodes there have the others."""
 TOTALS: Final[Mapping[str, Sequence[Family[Scrape]]]] = {
     "connection_churn_metrics": [
         replace(one, name=DETAILED + one.name.removeprefix(PREFIX)) for one in CHURN
@@ -75,8 +79,9 @@ async def aggregated(context: Context, request: Request) -> Response:
     await _require_reader(context, request)
     exposition = _exposition(request)
     found = await scrape(_server(context), "aggregated")
+    families = ON_RABBITMQ if context.management_url else AGGREGATED
     return Response(
-        "".join(_families(exposition, AGGREGATED, found)) + exposition.end,
+        "".join(_families(exposition, families, found)) + exposition.end,
         headers={"content-type": exposition.media_type},
     )
 
@@ -84,6 +89,7 @@ async def aggregated(context: Context, request: Request) -> Response:
 async def per_object(context: Context, request: Request) -> Response:
     """As /metrics, with a sample for each queue, channel and connection instead of totals."""
     await _require_reader(context, request)
+    _require_own_engine(context)
     exposition = _exposition(request)
     vhosts = tuple(context.broker.vhosts.values())
 
@@ -101,6 +107,7 @@ async def detailed(context: Context, request: Request) -> Response:
     """Returns metrics of single objects: the families that `family` names, in the virtual hosts
     that `vhost` names; both may come several times."""
     await _require_reader(context, request)
+    _require_own_engine(context)
     exposition = _exposition(request)
     wanted = dict.fromkeys(request.query_params.getlist("family"))
     for name in wanted:
@@ -119,6 +126,13 @@ async def detailed(context: Context, request: Request) -> Response:
         yield exposition.end
 
     return StreamingResponse(lines(), headers={"content-type": exposition.media_type})
+
+
+def _require_own_engine(context: Context) -> None:
+    """Raises `Problem` 501 where the objects are in a RabbitMQ cluster."""
+    if context.management_url:
+        detail = "this hub runs on RabbitMQ, whose nodes have metrics of single objects: /metrics"
+        raise Problem(501, detail + " has those of the hub", title="Not on this engine")
 
 
 async def _require_reader(context: Context, request: Request) -> None:

@@ -40,12 +40,14 @@ CODES = [
     (
         {exit_codes.RequestRefused.exit_code},
         "the server refused",
-        "the error contains the reason, and the status of HTTP if there is one",
+        "the error contains the reason, and the status of HTTP if there is one; `warren serve`: "
+        "the engine's cluster lacks something, a line for each reason",
     ),
     (
         {exit_codes.Unreachable.exit_code, command.NOT_INSTALLED},
         "the server can't be reached",
-        "or does not answer; `pipeline`: Spark or Java is missing",
+        "or does not answer; `warren serve`: no node of the engine's cluster does; `pipeline`: "
+        "Spark or Java is missing",
     ),
     ({cli.INTERRUPTED}, "interrupted", "Ctrl-C at a question or in a command that waits"),
 ]

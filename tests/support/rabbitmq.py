@@ -129,11 +129,21 @@ class RabbitMQServer:
         self._spawn(["epmd", "-port", str(self._epmd_port), "-address", self.host], env)
         wait_until(lambda: self._gone() or accepts(self._epmd_port), READY_TIMEOUT_S, "epmd")
         self._spawn([str(script)], env)
+        self._await_start()
+
+    def _await_start(self) -> None:
         wait_until(
             lambda: self._gone() or READY_TEXT in self.output(), READY_TIMEOUT_S, "RabbitMQ's start"
         )
         if self._gone():
             raise RuntimeError(f"RabbitMQ did not start:\n{self.output()}")
+
+    def kill_and_start(self) -> None:
+        """Kills the broker with SIGKILL, and starts it again on what it had on disk."""
+        kill(self._children.pop())
+        self._log.unlink()
+        self._spawn([str(find_server())], self._env())
+        self._await_start()
 
     def ctl(self, *arguments: str) -> str:
         """Returns the output of `rabbitmqctl`; raises `RuntimeError` with its error text."""

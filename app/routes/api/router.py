@@ -69,6 +69,7 @@ from . import (
 )
 from .call import Call
 from .columns import with_columns
+from .elsewhere import elsewhere, is_elsewhere
 from .recording import BufferedBody, is_recorded, record
 from .required_tags import NO_LOGIN
 from .route import Handler, Methods, Routes
@@ -99,6 +100,7 @@ _ERROR_WORDS = {
     415: "unsupported_media_type",
     422: "unprocessable_entity",
     429: "too_many_requests",
+    501: "not_implemented",
     503: "service_unavailable",
     507: "insufficient_storage",
 }
@@ -174,6 +176,7 @@ class _Endpoint:
         self._context = context
         self._path = path
         self._methods = methods
+        self._is_elsewhere = bool(context.management_url) and is_elsewhere(path)
         implied = {"OPTIONS", *(["HEAD"] if "GET" in methods else [])}
         self._allowed = ", ".join(sorted({*methods, *implied}))
 
@@ -191,6 +194,8 @@ class _Endpoint:
             admission = await self._context.admission(request)
         if operation is None:
             raise method_not_allowed(method, self._allowed)
+        if self._is_elsewhere:
+            raise elsewhere(self._path, self._context.management_url)
         names = tuple(request.path_params.values())
         handler, tag = operation.handler, operation.tag
         if not is_recorded(self._path, method, tag):

@@ -1,0 +1,47 @@
+"""Connects to the RabbitMQ cluster that the settings name as the engine."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from ..core.broker import Broker
+from ..core.errors import ConfigError
+from ..hub.engine.amqp.address import EngineAddress
+from ..hub.engine.errors import EngineUnavailable
+from .commands.exit_codes import CommandError, Unreachable
+
+if TYPE_CHECKING:
+    from ..hub.engine.amqp.engine import AmqpEngine
+
+
+class EngineUnfit(CommandError):
+    """The cluster is there, and can't keep the hub's promises."""
+
+
+async def connect(address: EngineAddress, broker: Broker) -> AmqpEngine:
+    """Returns the engine once it is checked, with what the cluster has.
+
+    Raises `ConfigError` if the client library is missing, `Unreachable`, and `EngineUnfit` after a
+    line for each reason.
+    """
+    try:
+        from ..hub.engine.amqp.engine import AmqpEngine
+    except ModuleNotFoundError as error:
+        text = f"the engine needs the package {error.name}: pip install 'warrenmq[cluster]'"
+        raise ConfigError(text) from error
+    engine = AmqpEngine(address, broker)
+    try:
+        found = await engine.check()
+        for line in found:
+            print(f"engine: {line}", file=sys.stderr)
+        if found:
+            raise EngineUnfit(f"RabbitMQ at {address.names} can't be the engine, see above")
+        await engine.start()
+    except EngineUnavailable as error:
+        await engine.stop()
+        raise Unreachable(f"engine: {error}") from error
+    except BaseException:
+        await engine.stop()
+        raise
+    return engine

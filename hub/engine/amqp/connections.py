@@ -1,0 +1,118 @@
+"""Connections to the cluster: to the first node that answers, anew after each loss."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import Final
+from urllib.parse import quote
+
+import aiormq
+from aiormq.abc import AbstractChannel
+from aiormq.connection import Connection
+from aiormq.exceptions import AMQPError, ProbableAuthenticationError
+from yarl import URL
+
+from ..errors import EngineUnavailable
+from .address import EngineAddress
+from .failures import reason, translated
+from .transport import CheckedTransport
+
+CHANNELS_AT_MOST: Final = 1_000
+"""Channels of a connection; RabbitMQ takes 2,047 by default."""
+CONNECT_S: Final = 5.0
+PAUSE_S: Final = 0.5
+"""After no node has answered, calls fail at once for so long."""
+HEARTBEAT_S: Final = 10
+_NAME: Final = "Warren hub"
+
+log = logging.getLogger(__name__)
+
+
+class Connections:
+    """Opens channels in any virtual host. Those of a connection that is lost are closed; whoever
+    needs one asks for another."""
+
+    def __init__(self, address: EngineAddress) -> None:
+        self._address = address
+        self._transport = CheckedTransport(is_tls=address.scheme == "amqps")
+        self._next = 0
+        """The node that is tried first."""
+        self._open: dict[str, list[Connection]] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._failed_until_s = 0.0
+        self._failure = ""
+        self.is_stopped = False
+
+    async def channel(self, vhost: str, *, confirms: bool = False) -> AbstractChannel:
+        """Opens a channel. Raises `EngineUnavailable`."""
+        connection = await self._connection(vhost)
+        with translated():
+            return await connection.channel(publisher_confirms=confirms, timeout=CONNECT_S)
+
+    async def close(self) -> None:
+        self.is_stopped = True
+        opened = [connection for found in self._open.values() for connection in found]
+        self._open.clear()
+        await asyncio.gather(*(one.close() for one in opened), return_exceptions=True)
+
+    async def _connection(self, vhost: str) -> Connection:
+        async with self._locks.setdefault(vhost, asyncio.Lock()):
+            found = [one for one in self._open.get(vhost, ()) if one.is_opened]
+            self._open[vhost] = found
+            for connection in found:
+                if len(connection.channels) < CHANNELS_AT_MOST:
+                    return connection
+            connection = await self._connect(vhost)
+            found.append(connection)
+            return connection
+
+    async def _connect(self, vhost: str) -> Connection:
+        if self.is_stopped:
+            raise EngineUnavailable("the server is stopping")
+        if time.monotonic() < self._failed_until_s:
+            raise EngineUnavailable(self._failure)
+        nodes = self._address.nodes
+        failures: dict[str, str] = {}
+        for _ in nodes:
+            host, port = nodes[self._next % len(nodes)]
+            try:
+                connection = await self._connect_to(host, port, vhost)
+            except (AMQPError, OSError, TimeoutError) as error:
+                failures[f"{host}:{port}"] = _why(error)
+                self._next += 1
+            else:
+                self._report_connected(f"{host}:{port}", vhost)
+                return connection
+        tried = "; ".join(f"{node}: {why}" for node, why in failures.items())
+        if not self._failure:
+            log.warning("RabbitMQ can't be reached, which is tried until it can: %s", tried)
+        self._failure = f"RabbitMQ can't be reached ({tried})"
+        self._failed_until_s = time.monotonic() + PAUSE_S
+        raise EngineUnavailable(self._failure)
+
+    def _report_connected(self, node: str, vhost: str) -> None:
+        level = logging.WARNING if self._failure else logging.INFO
+        log.log(level, "connected to RabbitMQ at %s, vhost '%s'", node, vhost)
+        self._failure = ""
+
+    async def _connect_to(self, host: str, port: int, vhost: str) -> Connection:
+        url = URL.build(
+            scheme=self._address.scheme,
+            user=self._address.user,
+            password=self._address.password,
+            host=host,
+            port=port,
+            path="/" + quote(vhost, safe=""),
+            query={"heartbeat": str(HEARTBEAT_S), "name": _NAME},
+            encoded=False,
+        )
+        async with asyncio.timeout(CONNECT_S):
+            return await aiormq.connect(url, transport_factory=self._transport)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, ProbableAuthenticationError):
+        return "user or password are refused"
+    return "no answer" if isinstance(error, TimeoutError) else reason(error)

@@ -1,0 +1,107 @@
+"""Messages between the hub's values and those of the client library.
+
+RabbitMQ gives messages no number. So the hub gives one to each that it publishes, in a header; a
+message of an AMQP client is known by its message_id and content, and one without message_id by
+nothing that outlives the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from typing import Any, Final, cast
+
+from aiormq.abc import DeliveredMessage
+from pamqp.commands import Basic
+
+from ....core.errors import ProtocolError
+from ....core.message.model import Message, Properties, Table
+from ....core.wire import properties as wire
+from .transport import RAW
+
+NUMBER: Final = "x-hub-number"
+KEY: Final = "x-hub-key"
+"""The wanted key of a message that is published to a queue: RabbitMQ routes it by another one."""
+DELIVERY_COUNT: Final = "x-delivery-count"
+"""Written by quorum queues; the hub counts failures itself."""
+_HASHED_BYTES: Final = 64 * 1024
+_NUMBER_BITS: Final = 63
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """A message as it was received; `sequence` is its number for the hub."""
+
+    message: Message
+    sequence: int
+
+
+class EncodedProperties(Basic.Properties):
+    """A property list that the hub has encoded."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: bytes, message_id: str) -> None:
+        super().__init__(message_id=message_id)
+        self.raw = raw
+
+    def marshal(self) -> bytes:
+        return self.raw
+
+
+def encoded(properties: Properties, key: str | None = None) -> EncodedProperties:
+    """Returns the properties of a message to be published, with a number of its own, and with the
+    key that it should have in its queue. Raises `ValueError` for texts that are too long."""
+    number = f"{secrets.randbits(_NUMBER_BITS):016x}"
+    headers: Table = {**(properties.headers or {}), NUMBER: number}
+    if key is not None:
+        headers[KEY] = key
+    message_id = properties.message_id or number  # the library finds a returned message by its id
+    raw = wire.encode(replace(properties, headers=headers, message_id=message_id))
+    return EncodedProperties(raw, message_id)
+
+
+def received(delivered: DeliveredMessage) -> Received:
+    """Returns a message of a queue."""
+    properties = _decoded(bytes(cast(Any, delivered.header.properties.headers)[RAW]))
+    headers = properties.headers or {}
+    number = headers.pop(NUMBER, None)
+    key = headers.pop(KEY, None)
+    headers.pop(DELIVERY_COUNT, None)
+    exchange, routing_key = delivered.exchange or "", delivered.routing_key or ""
+    sequence = _sequence(number or properties.message_id, exchange, routing_key, delivered.body)
+    properties.headers = headers or None
+    if properties.message_id == number:
+        properties.message_id = None
+    if isinstance(key, str) and not exchange:
+        routing_key = key
+    redelivered = bool(delivered.redelivered)
+    message = Message(exchange, routing_key, properties, delivered.body, redelivered)
+    return Received(message, sequence)
+
+
+def _decoded(raw: bytes) -> Properties:
+    """Returns a property list; none of it if it is malformed, which RabbitMQ accepts."""
+    try:
+        wire.read_attributes(raw, 0, len(raw))
+        return wire.decode(raw)
+    except ProtocolError as error:
+        log.info("a message is taken without its properties: %s", error)
+        return Properties()
+
+
+def _sequence(identity: object, exchange: str, routing_key: str, body: bytes) -> int:
+    """Returns a number that is the same whenever this message is received.
+
+    The content is hashed too: who copies the number of another message can't take its place.
+    """
+    if not identity:
+        return secrets.randbits(_NUMBER_BITS)
+    parts = f"{identity}\n{len(exchange)}\n{exchange}{routing_key}\n{len(body)}\n"
+    digest = blake2b(parts.encode(errors="surrogatepass"), digest_size=8)
+    digest.update(body[:_HASHED_BYTES])
+    return int.from_bytes(digest.digest()) >> 1

@@ -1,0 +1,108 @@
+"""Lets the client library read whatever AMQP clients have published.
+
+RabbitMQ passes property lists and routing keys on as they came. The library loses its connection
+over a time beyond the year 9999, or a text that is not UTF-8. So it gets each property list as one
+header of octets, which `encoding.py` decodes, and no other octets in routing keys.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final, cast
+
+from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
+from yarl import URL
+
+from ....core.errors import ProtocolError
+from ....core.wire import properties as wire
+from ....core.wire.frames import HEADER, METHOD
+from ....core.wire.method_ids import BASIC_DELIVER, BASIC_GET_OK
+
+RAW: Final = "raw"
+"""The header with a property list as it was received."""
+_FRAME_HEAD_BYTES: Final = 7
+_CONTENT_HEAD_BYTES: Final = 12
+_PROTOCOL_HEADER_BYTES: Final = 8
+_DELIVERIES: Final = (BASIC_DELIVER.to_bytes(4), BASIC_GET_OK.to_bytes(4))
+_OCTETS: Final = b"x"
+
+
+class CheckedTransport(TransportFactory):
+    """Opens connections whose reader the library survives."""
+
+    def __init__(self, *, is_tls: bool) -> None:
+        self._inner = TLSTransportFactory() if is_tls else TCPTransportFactory()
+
+    async def create(
+        self, url: URL, **options: Any
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        reader, writer = await self._inner.create(url, **options)
+        return cast(asyncio.StreamReader, CheckedReader(reader)), writer
+
+
+class CheckedReader:
+    """The part of `StreamReader` that the library uses."""
+
+    def __init__(self, reader: asyncio.StreamReader) -> None:
+        self._reader = reader
+        self._frame = b""
+        self._at = 0
+
+    def at_eof(self) -> bool:
+        return self._at >= len(self._frame) and self._reader.at_eof()
+
+    async def readexactly(self, count: int) -> bytes:
+        if self._at >= len(self._frame):
+            self._frame = await self._next()
+            self._at = 0
+        self._at += count
+        return self._frame[self._at - count : self._at]
+
+    async def read(self, count: int = -1) -> bytes:
+        rest, self._frame = self._frame[self._at :], b""
+        self._at = 0
+        return rest + await self._reader.read(count)
+
+    async def _next(self) -> bytes:
+        head = await self._reader.readexactly(_FRAME_HEAD_BYTES)
+        if head.startswith(b"AMQP"):
+            return head + await self._reader.readexactly(_PROTOCOL_HEADER_BYTES - len(head))
+        content = await self._reader.readexactly(int.from_bytes(head[3:]) + 1)
+        if head[0] == HEADER:
+            content = _wrapped(content)
+        elif head[0] == METHOD and content[:4] in _DELIVERIES:
+            content = _with_text_key(content)
+        return head[:3] + (len(content) - 1).to_bytes(4) + content
+
+
+def _wrapped(content: bytes) -> bytes:
+    """Returns the payload of a content header, and the frame's end, with its property list as a
+    header of another one. It keeps the message-id, by which returned messages are known."""
+    raw, end = content[_CONTENT_HEAD_BYTES:-1], content[-1:]
+    pair = bytes([len(RAW)]) + RAW.encode() + _OCTETS + len(raw).to_bytes(4) + raw
+    parts = {wire.HEADERS: len(pair).to_bytes(4) + pair}
+    try:
+        wire.read_attributes(raw, 0, len(raw))
+    except ProtocolError:
+        return content[:_CONTENT_HEAD_BYTES] + wire.join(parts) + end
+    message_id = wire.split(raw).get(wire.MESSAGE_ID)
+    if message_id is not None:
+        parts[wire.MESSAGE_ID] = message_id
+    return content[:_CONTENT_HEAD_BYTES] + wire.join(parts) + end
+
+
+def _with_text_key(content: bytes) -> bytes:
+    """Returns the payload of a delivery with a routing key in UTF-8: other octets become `?`."""
+    at = 4
+    if int.from_bytes(content[:4]) == BASIC_DELIVER:
+        at += 1 + content[at]  # the consumer tag
+    at += 9  # the delivery tag, and whether it is redelivered
+    at += 1 + content[at]  # the exchange
+    end = at + 1 + content[at]
+    key = content[at + 1 : end]
+    try:
+        key.decode()
+    except UnicodeDecodeError:
+        text = key.decode(errors="replace").replace("\ufffd", "?").encode()
+        return content[:at] + bytes([len(text)]) + text + content[end:]
+    return content

@@ -1,0 +1,211 @@
+"""The hub's promises on the engine that is a RabbitMQ (docs/scaling.md): tests of
+`test_hub_promises.py` as they are, and what this engine alone has."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import httpx
+import pytest
+
+from tests.support.http import Answer, Callback
+from tests.support.hub_on_rabbitmq import HubOnRabbitMQ, cluster, management, permit, put
+from tests.support.process import wait_until
+from tests.support.rabbitmq import RabbitMQServer
+
+from . import frames, raw
+from .test_hub_promises import (
+    test_a_failed_replay_is_a_dead_letter_again,
+    test_an_end_during_a_delivery,
+    test_any_properties_are_delivered,
+    test_concurrent_subscribes_are_one,
+    test_dead_letters_are_deleted,
+    test_dead_letters_are_replayed,
+    test_peers_06_strict_order_shows_what_blocks,
+    test_peers_08_a_source_that_is_declared_again,
+    test_queues_that_can_not_be_subscribed,
+    test_strict_order_survives_changes_of_the_subscription,
+)
+from .webhooks import WAIT_S, Site, form, telling
+
+__all__ = [
+    "test_a_failed_replay_is_a_dead_letter_again",
+    "test_an_end_during_a_delivery",
+    "test_any_properties_are_delivered",
+    "test_concurrent_subscribes_are_one",
+    "test_dead_letters_are_deleted",
+    "test_dead_letters_are_replayed",
+    "test_peers_06_strict_order_shows_what_blocks",
+    "test_peers_08_a_source_that_is_declared_again",
+    "test_queues_that_can_not_be_subscribed",
+    "test_strict_order_survives_changes_of_the_subscription",
+]
+
+pytestmark = pytest.mark.differs("RabbitMQ pushes to nobody")
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[RabbitMQServer]:
+    with cluster() as node:
+        permit(node)
+        yield node
+
+
+@pytest.fixture(scope="module")
+def site(node: RabbitMQServer) -> Iterator[Site]:
+    with HubOnRabbitMQ(node) as server, Site(server) as site:
+        yield site
+        assert "Traceback" not in server.output(), server.output()
+
+
+@pytest.fixture(scope="module")
+def hasty(node: RabbitMQServer) -> Iterator[Site]:
+    """With one attempt for each message."""
+    with HubOnRabbitMQ(node, ["--max-attempts", "1"]) as server, Site(server) as site:
+        yield site
+        assert "Traceback" not in server.output(), server.output()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def told(site: Site, request: pytest.FixtureRequest) -> Iterator[dict[str, Future[None]]]:
+    with telling(site, request) as told:
+        yield told
+
+
+@pytest.mark.parametrize("order", ["strict", "loose"])
+def test_order_within_a_moment(site: Site, callback: Callback, order: str) -> None:
+    """Of confirmed messages: RabbitMQ may lose others when their connection is closed."""
+    exchange = site.exchange()
+    site.subscribe(exchange, callback, order=order)
+    bodies = [b"%d" % number for number in range(200)]
+    with site.amqp() as channel:
+        channel.confirm_delivery()
+        for body in bodies:
+            channel.basic_publish(exchange[2:], "a", body)
+    assert [one.body for one in callback.wait(200)] == bodies
+
+
+def test_octets_that_are_no_text_are_delivered(
+    site: Site, node: RabbitMQServer, callback: Callback
+) -> None:
+    """RabbitMQ passes them on, and the hub's connection survives them."""
+    exchange = site.exchange()
+    site.subscribe(exchange, callback)
+    with raw.connect(node.port) as client:
+        channel = client.channel()
+        key = b"a\xff".decode("latin-1")
+        channel.publish(
+            b"1", frames.Raw(b"\x80\x00\x01\xff"), exchange=exchange[2:], routing_key=key
+        )
+    site.publish(exchange, b"2", topic="b")
+    assert [one.body for one in callback.wait(2)] == [b"1", b"2"]
+
+
+def test_users_are_those_of_rabbitmq(site: Site, node: RabbitMQServer, callback: Callback) -> None:
+    """With their passwords and permissions; who loses one loses the subscription."""
+    exchange, name = site.exchange(), site.name()
+    put(node, f"users/{name}", password="secret", tags="")
+    put(node, f"permissions/%2F/{name}", configure="", write="^hub", read=f"^{exchange[2:]}$")
+    asked = form("subscribe", callback.url, "#")
+    with httpx.Client(base_url=site.server.http_url, timeout=WAIT_S) as http:
+        auth = name, "secret"
+
+        def status() -> int:
+            return http.post(f"/subscribe/{exchange}", data=asked, auth=auth).status_code
+
+        wait_until(lambda: status() == 204, WAIT_S, "the user's permissions")
+        wrong = http.post(f"/endpoint/{exchange}", auth=(name, "wrong"))
+        assert wrong.status_code == 401
+        assert http.post(f"/endpoint/{exchange}", auth=auth).status_code == 403
+    site.publish(exchange, b"1")
+    callback.wait(1)
+    put(node, f"permissions/%2F/{name}", configure="", write="", read="")
+    wait_until(lambda: bool(callback.denials), WAIT_S, "word of the end")
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/queues", "/api/hub/feeds", "/streams/%2F/a/offsets", "/metrics/per-object"]
+)
+def test_what_is_elsewhere_says_so(site: Site, path: str) -> None:
+    answer = site.http.get(path)
+    assert answer.status_code == 501, answer.text
+    assert "RabbitMQ" in answer.text
+
+
+def test_a_live_reader_gets_what_amqp_programs_publish(site: Site) -> None:
+    exchange = site.exchange()
+    headers = {"Accept": "text/event-stream"}
+    with site.http.stream("GET", f"/stream/{exchange}", headers=headers) as stream:
+        assert stream.status_code == 200, stream.read()
+        lines = stream.iter_lines()
+        next(lines)
+        with site.amqp() as channel:
+            channel.basic_publish(exchange[2:], "a", b"live")
+        assert any("live" in line for line in lines)
+
+
+def test_what_the_cluster_lacks_is_said(site: Site, node: RabbitMQServer) -> None:
+    """With the exit codes of docs/scaling.md."""
+    put(node, "policies/%2F/short", pattern="", definition={"max-length": 5})
+    permit(node, "administrator")
+    unfit = HubOnRabbitMQ(node)
+    try:
+        with pytest.raises(RuntimeError, match="tag impersonator") as said, unfit:
+            pass
+        assert "policy 'short'" in str(said.value)
+        assert unfit.process.returncode == 4
+    finally:
+        permit(node)
+        url = f"{management(node)}/api/policies/%2F/short"
+        httpx.delete(url, auth=("guest", "guest")).raise_for_status()
+    nowhere = HubOnRabbitMQ(node, ["--engine-management", "http://127.0.0.1:1"])
+    with pytest.raises(RuntimeError, match="can't be reached"), nowhere:
+        pass
+    assert nowhere.process.returncode == 5
+
+
+def test_nothing_confirmed_is_lost(site: Site, node: RabbitMQServer, callback: Callback) -> None:
+    """When the hub and then RabbitMQ are killed while messages are published."""
+    exchange = site.exchange()
+    callback.script(Answer(500))
+    site.subscribe(exchange, callback)
+    confirmed: list[bytes] = []
+    is_over = threading.Event()
+
+    def publish() -> None:
+        number = 0
+        while not is_over.wait(0.02):
+            number += 1
+            body = b"%d" % number
+            try:
+                answer = site.http.post(f"/endpoint/{exchange}", content=body)
+            except httpx.TransportError:
+                continue
+            if answer.status_code == 202:
+                confirmed.append(body)
+
+    def more() -> None:
+        wanted = len(confirmed) + 20
+        wait_until(lambda: len(confirmed) >= wanted, 2 * WAIT_S, "confirmed messages")
+
+    with ThreadPoolExecutor(1) as pool:
+        publishing = pool.submit(publish)
+        try:
+            more()
+            site.server.kill()
+            site.server.start()
+            more()
+            node.kill_and_start()
+            more()
+        finally:
+            is_over.set()
+        publishing.result()
+
+    def lost() -> set[bytes]:
+        return set(confirmed) - {one.body for one in callback.deliveries}
+
+    wait_until(lambda: not lost(), 2 * WAIT_S, "all that was confirmed")
+    ids = {(one.body, one.headers["webhook-id"]) for one in callback.deliveries}
+    assert len(ids) == len({body for body, _ in ids})
