@@ -191,7 +191,9 @@ class Warren:
         authenticator.find_token_user = listener.find_token_user = token_users.find
         authenticator.find_managing_user = token_users.managing
         await self._serve_amqp(listener)  # not before, since a token is a password
-        snapshots = store and Snapshots(self._directory, broker, store, hub.storage)
+        snapshots = (
+            None if store is None else Snapshots(self._directory, broker, store, hub.storage)
+        )
         overview = LiveOverview(broker, hub, self._monitor)
         context = self._context(engine, hub, authenticator, broker, snapshots, overview)
         application = self._application(context)

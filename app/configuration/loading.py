@@ -51,6 +51,8 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str] = os.environ) 
     settings = _convert(merged)
     _check_leases(settings)
     _check_tls(settings)
+    if settings.engine_management and settings.engine_address() is None:
+        raise ConfigError(f"engine_management is set, but engine is {settings.engine}")
     _check_tunnel_domain(settings)
     return settings
 

@@ -82,6 +82,10 @@ def test_variables_of_orchestrators_are_ignored() -> None:
         ({"max_lease_s": "5"}, {}, "default_lease_s is 2592000, more than max_lease_s 5"),
         ({"hub_max_lease_s": "5"}, {}, "hub_default_lease_s is 864000, more than hub_max_lease_s"),
         ({"hub_moved_to": "elsewhere"}, {}, "command line: hub_moved_to: "),
+        ({"engine": "rabbit"}, {}, "command line: engine: neither `embedded` nor a URL amqp://"),
+        ({"engine": "amqp://a/"}, {}, "command line: engine: user and password are needed"),
+        ({"engine": "amqp://a:b@c/d"}, {}, "command line: engine: the hub serves all virtual "),
+        ({"engine_management": "http://a"}, {}, "engine_management is set, but engine is embedded"),
         ({"config": "/nowhere/at/all"}, {}, "file /nowhere/at/all: No such file"),
         ({}, {"WARREN_SEGMENT_BYTES": "1KiB"},
          "environment: segment_bytes: a size from 64KiB to 2GiB; got '1KiB'"),
@@ -166,6 +170,15 @@ def test_a_refused_secret_is_not_repeated(tmp_path: Path, name: str) -> None:
 
 def test_each_setting_has_a_description_of_its_values() -> None:
     assert [name for name in NAMES if not describe(TYPES[name])] == ["tls_hosts"]
+
+
+def test_a_cluster_has_nodes_and_management() -> None:
+    found = load({"engine": "amqps://me:a%2Fb@one,two:1,[::1]/"}, {}).engine_address()
+    assert found is not None
+    assert found.nodes == (("one", 5671), ("two", 1), ("::1", 5671))
+    assert (found.user, found.password) == ("me", "a/b")
+    assert found.management[2] == "https://[::1]:15671"
+    assert "a/b" not in found.names
 
 
 CERTIFICATE = {"tls_cert": "cert", "tls_key": "key"}

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -123,6 +124,21 @@ def test_users_are_those_of_rabbitmq(site: Site, node: RabbitMQServer, callback:
     callback.wait(1)
     put(node, f"permissions/%2F/{name}", configure="", write="", read="")
     wait_until(lambda: bool(callback.denials), WAIT_S, "word of the end")
+
+
+def test_each_virtual_host_is_served(site: Site, node: RabbitMQServer, callback: Callback) -> None:
+    """Whatever its name is, some seconds after it was created."""
+    vhost = quote(f"{site.name()}/ %2F", safe="")
+    put(node, f"vhosts/{vhost}")
+    put(node, f"permissions/{vhost}/guest", configure=".*", write=".*", read=".*")
+    queue = f"/{vhost}/endpoint/q/in"
+    wait_until(lambda: site.http.put(queue).status_code == 201, WAIT_S, "the virtual host")
+    asked = form("subscribe", callback.url, "#")
+    assert site.http.post(f"/{vhost}/subscribe/q/in", data=asked).status_code == 204
+    lines = {"Content-Type": "application/x-ndjson"}
+    batch = site.http.post(queue, params={"hub.mode": "batch"}, content=b"1\n2\n", headers=lines)
+    assert batch.status_code == 202, batch.text
+    assert [one.body for one in callback.wait(2)] == [b"1", b"2"]
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import Final
-from urllib.parse import quote
+from typing import Final, cast
 
-import aiormq
-from aiormq.abc import AbstractChannel
+from aiormq.channel import Channel
 from aiormq.connection import Connection
 from aiormq.exceptions import AMQPError, ProbableAuthenticationError
 from yarl import URL
@@ -41,15 +39,16 @@ class Connections:
         """The node that is tried first."""
         self._open: dict[str, list[Connection]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
-        self._failed_until_s = 0.0
-        self._failure = ""
+        self._failures: dict[str, tuple[float, str]] = {}
+        """By virtual host, until when no connection is tried, and why."""
         self.is_stopped = False
 
-    async def channel(self, vhost: str, *, confirms: bool = False) -> AbstractChannel:
+    async def channel(self, vhost: str, *, confirms: bool = False) -> Channel:
         """Opens a channel. Raises `EngineUnavailable`."""
         connection = await self._connection(vhost)
         with translated():
-            return await connection.channel(publisher_confirms=confirms, timeout=CONNECT_S)
+            channel = await connection.channel(publisher_confirms=confirms, timeout=CONNECT_S)
+        return cast(Channel, channel)
 
     async def close(self) -> None:
         self.is_stopped = True
@@ -71,8 +70,9 @@ class Connections:
     async def _connect(self, vhost: str) -> Connection:
         if self.is_stopped:
             raise EngineUnavailable("the server is stopping")
-        if time.monotonic() < self._failed_until_s:
-            raise EngineUnavailable(self._failure)
+        until_s, failure = self._failures.get(vhost, (0.0, ""))
+        if time.monotonic() < until_s:
+            raise EngineUnavailable(failure)
         nodes = self._address.nodes
         failures: dict[str, str] = {}
         for _ in nodes:
@@ -86,16 +86,15 @@ class Connections:
                 self._report_connected(f"{host}:{port}", vhost)
                 return connection
         tried = "; ".join(f"{node}: {why}" for node, why in failures.items())
-        if not self._failure:
-            log.warning("RabbitMQ can't be reached, which is tried until it can: %s", tried)
-        self._failure = f"RabbitMQ can't be reached ({tried})"
-        self._failed_until_s = time.monotonic() + PAUSE_S
-        raise EngineUnavailable(self._failure)
+        text = f"no connection to vhost '{vhost}' of RabbitMQ ({tried})"
+        if not failure:
+            log.warning("%s; it is tried until there is one", text)
+        self._failures[vhost] = time.monotonic() + PAUSE_S, text
+        raise EngineUnavailable(text)
 
     def _report_connected(self, node: str, vhost: str) -> None:
-        level = logging.WARNING if self._failure else logging.INFO
+        level = logging.WARNING if self._failures.pop(vhost, None) else logging.INFO
         log.log(level, "connected to RabbitMQ at %s, vhost '%s'", node, vhost)
-        self._failure = ""
 
     async def _connect_to(self, host: str, port: int, vhost: str) -> Connection:
         url = URL.build(
@@ -104,12 +103,13 @@ class Connections:
             password=self._address.password,
             host=host,
             port=port,
-            path="/" + quote(vhost, safe=""),
             query={"heartbeat": str(HEARTBEAT_S), "name": _NAME},
-            encoded=False,
         )
+        connection = Connection(url, transport_factory=self._transport)
+        connection.vhost = vhost  # in a URL not each name could be written
         async with asyncio.timeout(CONNECT_S):
-            return await aiormq.connect(url, transport_factory=self._transport)
+            await connection.connect()
+        return connection
 
 
 def _why(error: Exception) -> str:

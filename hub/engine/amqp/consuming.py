@@ -192,7 +192,7 @@ class AmqpConsumption:
         while not self._is_stopped:
             try:
                 channel = await self._open()
-                if not self._is_stopped:
+                if not self.is_cancelled:
                     return channel
                 await self._close_channel(channel)  # cancelled meanwhile
             except ChannelError as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from aiormq.abc import AbstractChannel
+from aiormq.channel import Channel
 from aiormq.exceptions import DeliveryError, PublishError
 
 from ..port import PublishOutcome
@@ -26,7 +26,7 @@ CHANNELS: Final = 256
 class PublishChannel:
     """A channel for the publishes to one exchange."""
 
-    def __init__(self, channel: AbstractChannel) -> None:
+    def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self._waiting: dict[str, asyncio.Future[None]] = {}
         """The publishes that are not confirmed, by message-id."""
