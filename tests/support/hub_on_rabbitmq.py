@@ -1,8 +1,12 @@
-"""A hub whose engine is a RabbitMQ of the tests."""
+"""A hub whose engine is a RabbitMQ of the tests, made and started as docs/scaling.md says."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -10,13 +14,30 @@ import httpx
 from .rabbitmq import RabbitMQServer
 from .server import WarrenServer
 
+PAGE = Path(__file__).parents[2] / "docs" / "scaling.md"
+USER = "warren"
+PASSWORD = "SECRET"
 TAGS = "administrator,impersonator"
 START_S = 60.0
 
 
-def cluster() -> RabbitMQServer:
-    """A RabbitMQ with the plugin that the hub needs."""
-    return RabbitMQServer("rabbitmq_management")
+def commands(program: str) -> Iterator[list[str]]:
+    """The arguments of each command of the page that runs this program."""
+    found = re.search(r"^```sh\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+    assert found is not None
+    for line in found[1].splitlines():
+        first, *arguments = shlex.split(line)
+        if first == program:
+            yield arguments
+
+
+@contextmanager
+def cluster() -> Iterator[RabbitMQServer]:
+    """A RabbitMQ with the plugin and the user that the hub needs."""
+    with RabbitMQServer("rabbitmq_management") as node:
+        for arguments in commands("rabbitmqctl"):
+            node.ctl(*arguments)
+        yield node
 
 
 def management(rabbitmq: RabbitMQServer) -> str:
@@ -32,7 +53,7 @@ def put(rabbitmq: RabbitMQServer, path: str, **document: Any) -> None:
 
 def permit(rabbitmq: RabbitMQServer, tags: str = TAGS) -> None:
     """Gives the hub's user these tags."""
-    put(rabbitmq, "users/guest", password="guest", tags=tags)
+    put(rabbitmq, f"users/{USER}", password=PASSWORD, tags=tags)
 
 
 class HubOnRabbitMQ(WarrenServer):
@@ -42,7 +63,9 @@ class HubOnRabbitMQ(WarrenServer):
         self._rabbitmq = rabbitmq
         # The first node of the list never answers.
         nodes = f"{rabbitmq.host}:1,{rabbitmq.host}:{rabbitmq.port}"
-        engine = ["--engine", f"amqp://guest:guest@{nodes}/"]
+        ((command, *engine),) = commands("warren")
+        assert command == "serve"
+        engine = [one.replace("rabbit1,rabbit2,rabbit3", nodes) for one in engine]
         engine += ["--engine-management", management(rabbitmq)]
         super().__init__(dev=True, args=[*engine, *args], timeout_s=START_S)
 

@@ -34,7 +34,7 @@ class AmqpBulkConsumer:
         self._taken: list[Delivery] = []
         self._tasks = Tasks()
         self._consumer = AmqpConsumption(
-            connections, vhost, queue, prefetch=PREFETCH, ahead=0,
+            connections, vhost, queue, prefetch=PREFETCH, ahead=0, is_shared=False,
             on_delivery=self._take, on_cancel=self._cancelled,
         )  # fmt: skip
 

@@ -2,6 +2,12 @@
 
 RabbitMQ's prefetch counts messages until they are acknowledged, and the hub acknowledges when the
 outcome is durable. So some more are taken ahead, and wait here until one before them is released.
+
+A consumer ends with its channel: RabbitMQ then returns all that is not acknowledged, in its order.
+Quorum queues have no other way that keeps it: one whose consumer is cancelled takes back what was
+on its way there before what the consumer returns, and one without a delivery limit puts behind all
+others what is returned with `basic.nack`. A queue notices a moment later that the channel is
+closed; the hub's queues, with their single active consumer, serve no other consumer until then.
 """
 
 from __future__ import annotations
@@ -11,6 +17,7 @@ import logging
 import time
 from bisect import insort
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any, Final, cast
 
 from aiormq.abc import AbstractChannel, DeliveredMessage
@@ -22,6 +29,7 @@ from ..port import Delivery
 from .connections import Connections
 from .encoding import received
 from .failures import translated
+from .returned import ReturnedNumbers
 from .settlements import ChannelSettlements
 
 AHEAD_OWN: Final = 100
@@ -30,6 +38,9 @@ AHEAD_SHARED: Final = 10
 AGAIN_S: Final = 0.01
 """After a message was requeued by a consumer that goes on, it is delivered again."""
 RETRY_S, RETRY_MAX_S = 0.2, 5.0
+RETURN_POLLS: Final = 500
+"""Others may have begun to consume the queue, in which case it never has a consumer less."""
+RETURN_POLL_S: Final = 0.01
 _NOT_FOUND: Final = 404
 
 log = logging.getLogger(__name__)
@@ -44,6 +55,7 @@ class AmqpDelivery:
 
     __slots__ = (
         "_consumer", "_is_held", "_received_ms", "message", "sequence", "settlements", "tag",
+        "was_delivered",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +73,7 @@ class AmqpDelivery:
         self.tag = tag
         self.message = message
         self.sequence = number
+        self.was_delivered = False
 
     def __lt__(self, other: AmqpDelivery) -> bool:
         return self.tag < other.tag
@@ -76,7 +89,7 @@ class AmqpDelivery:
         return int(expiration) / 1000 if expiration else None
 
     def hold(self) -> None:
-        self._is_held = True
+        self._is_held = self.was_delivered = True
 
     def release(self) -> None:
         if self._is_held:
@@ -110,20 +123,23 @@ class AmqpConsumption:
         *,
         prefetch: int,
         ahead: int,
+        is_shared: bool,
         on_delivery: Callable[[Delivery], None],
         on_cancel: Callable[[], Awaitable[None]],
         arguments: Table | None = None,
+        returned: ReturnedNumbers | None = None,
     ) -> None:
         self._connections = connections
         self._place = vhost, queue
         self._prefetch = prefetch
         self._ahead = ahead
+        self._is_shared = is_shared
         self._on_delivery = on_delivery
         self._on_cancel = on_cancel
         self._arguments = cast(Any, arguments)
+        self._returned = returned or ReturnedNumbers()
         self._channel: AbstractChannel | None = None
         self._settlements: ChannelSettlements | None = None
-        self._tag = ""
         self._ready: list[AmqpDelivery] = []
         """Messages that wait here, in their order."""
         self._out: dict[AmqpDelivery, None] = {}
@@ -131,25 +147,23 @@ class AmqpConsumption:
         self._held = 0
         self._is_delivering = False
         self._is_paused = False
-        self._is_stopped = False
-        self._is_quiet = False
-        """Whether no message can arrive any more."""
+        self._stopped = asyncio.Event()
         self._again: asyncio.TimerHandle | None = None
         self._tasks = Tasks()
-        self.ended = asyncio.Event()
-        """Set when it is cancelled and has returned what was not delivered."""
+        self._watching: asyncio.Task[None] | None = None
         self._is_ending = False
+        self.ended = asyncio.Event()
+        """Set when it is cancelled, all is settled, and its channel is closed."""
 
     @property
     def is_cancelled(self) -> bool:
-        return self._is_stopped
+        return self._stopped.is_set()
 
     # -- the channel
 
     async def start(self) -> None:
         """Raises `ChannelError`: 404 if there is no such queue, 403 if it is in exclusive use."""
-        channel = await self._open()
-        self._tasks.own(self._watch(channel))
+        self._watching = self._tasks.own(self._watch(await self._open()))
 
     async def _open(self) -> AbstractChannel:
         vhost, queue = self._place
@@ -157,6 +171,7 @@ class AmqpConsumption:
         try:
             await self._consume(channel, queue)
         except BaseException:
+            self._forget_channel()
             self._tasks.own(self._close_channel(channel))
             raise
         return channel
@@ -171,25 +186,18 @@ class AmqpConsumption:
         self._channel, self._settlements = channel, settlements
         with translated():
             await channel.basic_qos(prefetch_count=self._prefetch + self._ahead)
-            answer = await channel.basic_consume(queue, take, arguments=self._arguments)
-        self._tag = answer.consumer_tag or ""
+            await channel.basic_consume(queue, take, arguments=self._arguments)
 
-    async def _watch(self, channel: AbstractChannel) -> None:
+    async def _watch(self, channel: AbstractChannel | None) -> None:
         """Consumes again whenever the channel is lost; runs until it is cancelled."""
-        while True:
+        while channel is not None:
             await asyncio.wait([channel.closing])
             self._forget_channel()
-            if self._is_stopped:
-                self._quieten()
-                return
-            found = await self._reopened()
-            if found is None:
-                return
-            channel = found
+            channel = await self._reopened()
 
     async def _reopened(self) -> AbstractChannel | None:
         wait_s = RETRY_S
-        while not self._is_stopped:
+        while not self.is_cancelled:
             try:
                 channel = await self._open()
                 if not self.is_cancelled:
@@ -197,15 +205,17 @@ class AmqpConsumption:
                 await self._close_channel(channel)  # cancelled meanwhile
             except ChannelError as error:
                 if error.code == _NOT_FOUND:
-                    self._is_stopped = True
-                    self._quieten()
-                    await self._on_cancel()
+                    await self.cancel()
+                    self._tasks.own(self._report_deleted())
                     return None
                 log.info("queue '%s' in vhost '%s' is not consumed: %s", *self._place[::-1], error)
-            await asyncio.sleep(wait_s)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), wait_s)
             wait_s = min(2 * wait_s, RETRY_MAX_S)
-        self._quieten()
         return None
+
+    async def _report_deleted(self) -> None:
+        await self._on_cancel()
 
     async def _cancelled_by_broker(self, _: object) -> None:
         """Closes the channel, as a queue that was deleted does not come back; `_watch` goes on."""
@@ -217,18 +227,30 @@ class AmqpConsumption:
             await channel.close()
 
     def _forget_channel(self) -> None:
+        for one in self._unsettled():
+            if one.was_delivered:
+                self._returned.remember(self._place, one.message, one.sequence)
         if self._settlements is not None:
             self._settlements.is_lost = True
         self._channel = self._settlements = None
         self._ready.clear()
 
+    def _unsettled(self) -> list[AmqpDelivery]:
+        """Returns the messages of this channel that are not settled, in their order."""
+        out = (one for one in self._out if one.settlements is self._settlements)
+        return sorted((*self._ready, *out))
+
     # -- messages
 
     def _take(self, settlements: ChannelSettlements, delivered: DeliveredMessage) -> None:
+        if settlements is not self._settlements:
+            return  # the channel is lost: RabbitMQ delivers it again
         tag = delivered.delivery_tag or 0
         settlements.delivered(tag)
-        found = received(delivered)
-        self._ready.append(AmqpDelivery(self, settlements, tag, found.message, found.sequence))
+        message, number = received(delivered)
+        if number is None:
+            number = self._returned.recall(self._place, message)
+        self._ready.append(AmqpDelivery(self, settlements, tag, message, number))
         self._deliver()
 
     def _deliver(self) -> None:
@@ -238,7 +260,7 @@ class AmqpConsumption:
         self._is_delivering = True
         try:
             while self._ready and self._held < self._prefetch and self._again is None:
-                if self._is_paused or self._is_stopped:
+                if self._is_paused or self.is_cancelled:
                     return
                 delivery = self._ready.pop(0)
                 self._out[delivery] = None
@@ -262,15 +284,13 @@ class AmqpConsumption:
     def requeue(self, delivery: AmqpDelivery) -> None:
         """Puts the message back before those that came after it. A consumer that goes on delivers
         it again in a moment; one that was cancelled returns it to its queue."""
-        self._out.pop(delivery, None)
-        if delivery.settlements is self._settlements:
+        if delivery in self._out and delivery.settlements is self._settlements:
             delivery.message.redelivered = True
             insort(self._ready, delivery)
-            if self._again is None and not self._is_stopped:
+            if self._again is None and not self.is_cancelled:
                 loop = asyncio.get_running_loop()
                 self._again = loop.call_later(AGAIN_S, self._deliver_again)
-        delivery.release()
-        self._finish()
+        self.settled(delivery)
 
     def _deliver_again(self) -> None:
         self._again = None
@@ -286,48 +306,57 @@ class AmqpConsumption:
         self._deliver()
 
     async def cancel(self) -> None:
-        """Stops deliveries. Messages that wait here return to their queue together with those that
-        the hub requeues, when it has settled all: so their order stays."""
-        if self._is_stopped:
-            return
-        self._is_stopped = True
-        if self._channel is not None:
-            try:
-                with translated():
-                    await self._channel.basic_cancel(self._tag)
-            except ChannelError as error:
-                log.info("queue '%s' in vhost '%s': %s", *self._place[::-1], error)
-            self._quieten()
+        """Stops deliveries. When the hub has settled what it has, messages that wait here return to
+        their queue together with those that it requeues."""
+        self._stopped.set()
+        self._finish()
 
     async def end(self) -> None:
         await self.cancel()
 
     async def close(self) -> None:
-        """Stops deliveries; RabbitMQ returns to the queue what is not settled."""
-        self._is_stopped = True
-        if self._channel is not None:
-            await self._close_channel(self._channel)
+        """Stops deliveries, and returns to the queue what is not settled."""
+        self._stopped.set()
+        self._ready = self._unsettled()
         self._out.clear()
-        self._quieten()
-
-    def _quieten(self) -> None:
-        self._is_quiet = True
         self._finish()
+        await self.ended.wait()
 
     def _finish(self) -> None:
-        if self._is_quiet and not self._out and not self._is_ending:
+        if self.is_cancelled and not self._out and not self._is_ending:
             self._is_ending = True
-            self._tasks.own(self._return_all())
+            self._tasks.own(self._end())
 
-    async def _return_all(self) -> None:
-        settlements, channel = self._settlements, self._channel
+    async def _end(self) -> None:
         try:
-            if settlements is None or channel is None:
-                return
-            for delivery in self._ready:
-                settlements.return_(delivery.tag)
-            self._ready.clear()
-            await settlements.sent()
-            await self._close_channel(channel)
+            if self._channel is not None and self._settlements is not None:
+                await self._return_all(self._channel, self._settlements)
         finally:
+            if self._watching is not None:
+                await asyncio.wait([self._watching])
             self.ended.set()
+
+    async def _return_all(self, channel: AbstractChannel, settlements: ChannelSettlements) -> None:
+        await settlements.sent()
+        try:
+            before = await self._consumer_count(channel) if self._is_shared else 0
+        finally:
+            await self._close_channel(channel)
+        if self._is_shared:
+            await self._await_return(before)
+
+    async def _consumer_count(self, channel: AbstractChannel) -> int:
+        with translated():
+            answer = await channel.queue_declare(self._place[1], passive=True)
+        return answer.consumer_count or 0
+
+    async def _await_return(self, before: int) -> None:
+        """Waits until the queue has a consumer less: only then all is there for the next one."""
+        channel = await self._connections.channel(self._place[0])
+        try:
+            for _ in range(RETURN_POLLS):
+                if await self._consumer_count(channel) < before:
+                    return
+                await asyncio.sleep(RETURN_POLL_S)
+        finally:
+            await self._close_channel(channel)

@@ -1,15 +1,14 @@
 """Messages between the hub's values and those of the client library.
 
 RabbitMQ gives messages no number. So the hub gives one to each that it publishes, in a header; a
-message of an AMQP client is known by its message_id and content, and one without message_id by
-nothing that outlives the connection.
+message of an AMQP client is known by its message_id and content, and one without message_id by its
+content alone (`returned.py`).
 """
 
 from __future__ import annotations
 
 import logging
-import secrets
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final, cast
 
@@ -19,6 +18,7 @@ from pamqp.commands import Basic
 from ....core.errors import ProtocolError
 from ....core.message.model import Message, Properties, Table
 from ....core.wire import properties as wire
+from .returned import new_number
 from .transport import RAW
 
 NUMBER: Final = "x-hub-number"
@@ -27,17 +27,8 @@ KEY: Final = "x-hub-key"
 DELIVERY_COUNT: Final = "x-delivery-count"
 """Written by quorum queues; the hub counts failures itself."""
 _HASHED_BYTES: Final = 64 * 1024
-_NUMBER_BITS: Final = 63
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A message as it was received; `sequence` is its number for the hub."""
-
-    message: Message
-    sequence: int
 
 
 class EncodedProperties(Basic.Properties):
@@ -56,7 +47,7 @@ class EncodedProperties(Basic.Properties):
 def encoded(properties: Properties, key: str | None = None) -> EncodedProperties:
     """Returns the properties of a message to be published, with a number of its own, and with the
     key that it should have in its queue. Raises `ValueError` for texts that are too long."""
-    number = f"{secrets.randbits(_NUMBER_BITS):016x}"
+    number = f"{new_number():016x}"
     headers: Table = {**(properties.headers or {}), NUMBER: number}
     if key is not None:
         headers[KEY] = key
@@ -65,15 +56,17 @@ def encoded(properties: Properties, key: str | None = None) -> EncodedProperties
     return EncodedProperties(raw, message_id)
 
 
-def received(delivered: DeliveredMessage) -> Received:
-    """Returns a message of a queue."""
+def received(delivered: DeliveredMessage) -> tuple[Message, int | None]:
+    """Returns a message of a queue, and the number that it has whenever it is received; None if
+    nothing but its content tells it from others."""
     properties = _decoded(bytes(cast(Any, delivered.header.properties.headers)[RAW]))
     headers = properties.headers or {}
     number = headers.pop(NUMBER, None)
     key = headers.pop(KEY, None)
     headers.pop(DELIVERY_COUNT, None)
     exchange, routing_key = delivered.exchange or "", delivered.routing_key or ""
-    sequence = _sequence(number or properties.message_id, exchange, routing_key, delivered.body)
+    identity = number or properties.message_id
+    sequence = _sequence(identity, exchange, routing_key, delivered.body) if identity else None
     properties.headers = headers or None
     if properties.message_id == number:
         properties.message_id = None
@@ -81,7 +74,7 @@ def received(delivered: DeliveredMessage) -> Received:
         routing_key = key
     redelivered = bool(delivered.redelivered)
     message = Message(exchange, routing_key, properties, delivered.body, redelivered)
-    return Received(message, sequence)
+    return message, sequence
 
 
 def _decoded(raw: bytes) -> Properties:
@@ -95,12 +88,8 @@ def _decoded(raw: bytes) -> Properties:
 
 
 def _sequence(identity: object, exchange: str, routing_key: str, body: bytes) -> int:
-    """Returns a number that is the same whenever this message is received.
-
-    The content is hashed too: who copies the number of another message can't take its place.
-    """
-    if not identity:
-        return secrets.randbits(_NUMBER_BITS)
+    """Returns the number of a message. The content is hashed too: who copies the number of another
+    message can't take its place."""
     parts = f"{identity}\n{len(exchange)}\n{exchange}{routing_key}\n{len(body)}\n"
     digest = blake2b(parts.encode(errors="surrogatepass"), digest_size=8)
     digest.update(body[:_HASHED_BYTES])

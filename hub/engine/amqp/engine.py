@@ -39,6 +39,7 @@ from .failures import translated
 from .management import Management
 from .messages import AmqpPublisher
 from .mirror import Mirror
+from .returned import ReturnedNumbers
 from .scan import scan
 
 MAX_MESSAGE_BYTES: Final = 128 * 1024 * 1024
@@ -69,6 +70,7 @@ class AmqpEngine(AmqpPublisher):
         self._calls: KeyedLocks[str] = KeyedLocks()
         self._prepared: set[str] = set()
         self._consumers: dict[tuple[str, str], AmqpConsumption] = {}
+        self._returned = ReturnedNumbers()
         self._tasks = Tasks()
 
     @property
@@ -253,8 +255,9 @@ class AmqpEngine(AmqpPublisher):
         is_own = queue.startswith(topology.OWN_PREFIX)
         consumer = AmqpConsumption(
             self._connections, vhost, queue,
-            prefetch=prefetch, ahead=AHEAD_OWN if is_own else AHEAD_SHARED,
+            prefetch=prefetch, ahead=AHEAD_OWN if is_own else AHEAD_SHARED, is_shared=not is_own,
             on_delivery=on_delivery, on_cancel=on_cancel, arguments=arguments,
+            returned=self._returned,
         )  # fmt: skip
         await consumer.start()
         self._consumers[vhost, queue] = consumer

@@ -2,6 +2,9 @@
 
 RabbitMQ has no other way to look at a queue. Each scan counts in the header `x-delivery-count`,
 which the hub's queues do not limit (`topology.py`).
+
+All that are left return at once, in their order: RabbitMQ returns them by consumer, in the order of
+the consumers' tags, and those of one consumer in order if they are not more than a chunk.
 """
 
 from __future__ import annotations
@@ -16,10 +19,12 @@ from aiormq.abc import AbstractChannel, DeliveredMessage
 from ....core.message.model import Message
 from ..port import UnackedMessage
 from .connections import Connections
-from .encoding import Received, received
+from .encoding import received
 from .failures import translated
+from .returned import new_number
 
-CHUNK_MESSAGES: Final = 100
+CHUNK_MESSAGES: Final = 32
+"""The messages of one consumer; Erlang's maps have an order up to this size."""
 TAKE_S: Final = 5.0
 RETURN_POLLS: Final = 100
 RETURN_POLL_S: Final = 0.01
@@ -28,21 +33,14 @@ RETURN_POLL_S: Final = 0.01
 class TakenMessage:
     """Implements `UnackedMessage`; it can be settled until `look` returns."""
 
-    __slots__ = ("_received", "is_acked", "is_dropped", "tag")
+    __slots__ = ("is_acked", "is_dropped", "message", "sequence", "tag")
 
-    def __init__(self, found: Received, tag: int) -> None:
-        self._received = found
+    def __init__(self, message: Message, number: int, tag: int) -> None:
+        self.message = message
+        self.sequence = number
         self.tag = tag
         self.is_acked = False
         self.is_dropped = False
-
-    @property
-    def message(self) -> Message:
-        return self._received.message
-
-    @property
-    def sequence(self) -> int:
-        return self._received.sequence
 
     def ack(self) -> None:
         self.is_acked = True
@@ -64,9 +62,10 @@ async def scan(
     try:
         with translated():
             there = (await channel.queue_declare(queue, passive=True)).message_count or 0
-        left = min(limit, there)
+        left = left_at_first = min(limit, there)
         while left > 0:
-            chunk = await _take(channel, queue, min(left, CHUNK_MESSAGES))
+            tag = f"scan-{left_at_first - left:010}"
+            chunk = await _take(channel, queue, tag, min(left, CHUNK_MESSAGES))
             if not chunk:
                 return True
             left -= len(chunk)
@@ -79,7 +78,6 @@ async def scan(
     finally:
         with translated():
             if left_over and not channel.is_closed:
-                # All that are left at once: they keep their order.
                 await channel.basic_nack(0, multiple=True, requeue=True)
                 await _await_return(channel, queue, left_over)
             await channel.close()
@@ -95,24 +93,28 @@ async def _await_return(channel: AbstractChannel, queue: str, count: int) -> Non
         await asyncio.sleep(RETURN_POLL_S)
 
 
-async def _take(channel: AbstractChannel, queue: str, count: int) -> list[TakenMessage]:
+async def _take(
+    channel: AbstractChannel, queue: str, consumer_tag: str, count: int
+) -> list[TakenMessage]:
     """Takes the next messages, with a consumer for so many: a get of each would be written to disk
     by itself."""
     taken: list[TakenMessage] = []
     is_full = asyncio.Event()
 
     async def take(delivered: DeliveredMessage) -> None:
-        taken.append(TakenMessage(received(delivered), delivered.delivery_tag or 0))
+        message, number = received(delivered)
+        tag = delivered.delivery_tag or 0
+        taken.append(TakenMessage(message, new_number() if number is None else number, tag))
         if len(taken) >= count:
             is_full.set()
 
     with translated():
         await channel.basic_qos(prefetch_count=count)
-        answer = await channel.basic_consume(queue, take)
+        await channel.basic_consume(queue, take, consumer_tag=consumer_tag)
         with suppress(TimeoutError):  # others have taken some of them
             async with asyncio.timeout(TAKE_S):
                 await is_full.wait()
-        await channel.basic_cancel(answer.consumer_tag or "")
+        await channel.basic_cancel(consumer_tag)
     return taken
 
 

@@ -1,4 +1,4 @@
-"""Acknowledges and returns the deliveries of a channel, many at a time."""
+"""Acknowledges and drops the deliveries of a channel, many at a time."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from aiormq.abc import AbstractChannel
 
 from ....core.errors import ChannelError
 from .failures import translated
-
-_DROP, _RETURN = False, True
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +27,7 @@ class ChannelSettlements:
         self._channel: Final = channel
         self._unsettled: OrderedDict[int, None] = OrderedDict()
         self._acked: set[int] = set()
-        self._rejected: list[tuple[int, bool]] = []
+        self._dropped: list[int] = []
         self._sending: asyncio.Task[None] | None = None
         self.is_lost = False
 
@@ -42,12 +40,7 @@ class ChannelSettlements:
 
     def drop(self, tag: int) -> None:
         """Takes the message from its queue, which may dead-letter it."""
-        self._rejected.append((tag, _DROP))
-        self._send_soon()
-
-    def return_(self, tag: int) -> None:
-        """Returns the message to the front of its queue, behind those that were returned before."""
-        self._rejected.append((tag, _RETURN))
+        self._dropped.append(tag)
         self._send_soon()
 
     async def sent(self) -> None:
@@ -62,13 +55,13 @@ class ChannelSettlements:
     async def _send(self) -> None:
         try:
             with translated():
-                while self._acked or self._rejected:
+                while self._acked or self._dropped:
                     for tag, is_multiple in self._acks():
                         await self._channel.basic_ack(tag, is_multiple, wait=False)
-                    rejected, self._rejected = self._rejected, []
-                    for tag, is_returned in rejected:
+                    dropped, self._dropped = self._dropped, []
+                    for tag in dropped:
                         self._unsettled.pop(tag, None)
-                        await self._channel.basic_nack(tag, requeue=is_returned, wait=False)
+                        await self._channel.basic_nack(tag, requeue=False, wait=False)
         except ChannelError as error:
             self.is_lost = True
             log.info("deliveries are not settled and will come again: %s", error)
