@@ -23,14 +23,14 @@ _RIGHTS: Final = ("configure", "write", "read")
 async def findings(management: Management, user: str) -> Sequence[str]:
     """Returns what is missing, empty if nothing is. Raises `EngineUnavailable`."""
     overview = await management.get("overview", columns="rabbitmq_version")
-    permissions = await management.get("permissions") or []
+    permissions = await management.list("permissions")
     return [
         *_of_version(str((overview or {}).get("rabbitmq_version", ""))),
-        *_of_features(await management.get("feature-flags", columns="name,state") or []),
+        *_of_features(await management.list("feature-flags", columns="name,state")),
         *_of_user(user, await management.get("whoami") or {}),
         *_of_permissions(user, [one for one in permissions if one["user"] == user]),
-        *_of_policies("policy", await management.get("policies") or []),
-        *_of_policies("operator policy", await management.get("operator-policies") or []),
+        *_of_policies("policy", await management.list("policies")),
+        *_of_policies("operator policy", await management.list("operator-policies")),
     ]
 
 

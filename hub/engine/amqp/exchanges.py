@@ -55,8 +55,8 @@ class Exchanges:
 
     async def refresh(self) -> None:
         """Reads all exchanges, and tells who watches what has changed."""
-        found = await self._management.get("exchanges", columns=COLUMNS)
-        now = {(one["vhost"], one["name"]): _spec(one) for one in found or ()}
+        found = await self._management.list("exchanges", columns=COLUMNS)
+        now = {(one["vhost"], one["name"]): _spec(one) for one in found}
         before, self.known = self.known, now
         for place in before.keys() - now.keys():
             # The list may be some seconds old.

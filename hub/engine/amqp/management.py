@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -41,6 +42,17 @@ class Management:
                 failure = f"{url}: {error or 'no answer'}"
                 self._urls.append(self._urls.pop(0))
         raise EngineUnavailable(f"RabbitMQ's management API can't be reached ({failure})")
+
+    async def list(self, *names: str, columns: str = "") -> Sequence[Any]:
+        """Returns a list that there always is: one that is missing is no empty one.
+
+        Raises `EngineUnavailable`.
+        """
+        found = await self.get(*names, columns=columns)
+        if not isinstance(found, list):
+            path = "/api/" + "/".join(names)
+            raise EngineUnavailable(f"RabbitMQ's management API has no list at {path}")
+        return found
 
     async def _get_from(self, url: str) -> Any:
         if self._session is None:

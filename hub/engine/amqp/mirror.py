@@ -54,14 +54,14 @@ class Mirror:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def refresh(self) -> None:
-        get = self._management.get
-        permissions = await get("permissions") or []
+        found = self._management.list
+        permissions = await found("permissions")
         self._put_vhosts([one["vhost"] for one in permissions if one["user"] == self._user])
-        self._users.update(await get("users") or [], permissions, await get("topic-permissions"))
+        self._users.update(await found("users"), permissions, await found("topic-permissions"))
         await self._exchanges.refresh()
         self._put_topic_exchanges()
-        nodes = await get("nodes", columns="name,mem_alarm,disk_free_alarm")
-        self.shortage = _shortage(nodes or [])
+        nodes = await found("nodes", columns="name,mem_alarm,disk_free_alarm")
+        self.shortage = _shortage(nodes)
         self.is_current = True
 
     async def _watch(self) -> None:
