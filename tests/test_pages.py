@@ -44,6 +44,7 @@ TRIED_IN = {
     "app/test_feeds_document.py": ("feeds",),
     "app/testing/test_document.py": ("testing",),
     "browser/test_docs.py": ("browser",),
+    "conformance/test_promises_on_rabbitmq.py": ("scaling",),
     "clients/test_webhook_guide.py": ("guides/webhooks",),
     "clients/tutorial.py": ("tutorial/README", *(f"tutorial/{step}" for step in (
         "1-work-queue", "2-publish-subscribe", "3-routing", "4-topics", "5-rpc", "6-confirms",
