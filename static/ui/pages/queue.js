@@ -29,7 +29,7 @@ export default function queue({ params: { vhost, name }, query, signal }) {
     const entries = TABS.map(([one, text]) => [one in numbers ? `${text} (${count(numbers[one])})` : text, link("/queues", vhost, name, { tab: one })]);
     tab ??= make({ vhost, name, where, query, signal, found });
     return [
-      heading(name, { list: ["Queues", "#/queues"], states: [vhostTag(vhost), condition(found)], about: found.subscription && subscriptionLink(found.subscription), actions: queueActs({ vhost, name, where, found }) }),
+      heading(name, { list: ["Queues", "#/queues"], states: [vhostTag(vhost), condition(found)], about: found.subscription && subscriptionLink(found.subscription), actions: queueActs(found) }),
       tabs("Parts of the queue", entries, entries[TABS.findIndex(([one]) => one === id)][0]), tab.show ? tab.show(found) : tab,
     ];
   }, signal);

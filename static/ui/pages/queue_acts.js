@@ -1,36 +1,68 @@
-// What is done to a whole queue: move its messages, purge, pause, delete.
+// What is done to whole queues, to one or to those that are ticked: pause, purge, delete, move the messages.
 
-import { act, attempt, button, count, counted, done, formDialog, get, path, post, put, remove, report } from "../lib/kit.js";
+import { act, attempt, button, count, counted, done, formDialog, get, path, post, put, remove } from "../lib/kit.js";
 import { isOwn } from "./queues.js";
 
-// Returns the buttons. Each looks at the queue first, so that the count it names is of now.
-export function queueActs({ vhost, name, where, found }) {
-  const withLengths = (perform) => () => get(where, { columns: "messages,messages_ready,consumers" }).then(perform).catch(report);
-  const paused = found.state === "paused";
+const whereOf = ({ vhost, name }) => path`/queues/${vhost}/${name}`;
+const isPaused = ({ state }) => state === "paused";
+const named = (rows) => (rows.length === 1 ? rows[0].name : counted(rows.length, "queue"));
+const listed = (rows) => (rows.length === 1 ? "" : ` These are ${rows.map((one) => one.name).join(", ")}.`);
+
+export function queueActs(found) {
+  const one = (text, perform, kind) => button(text, () => attempt(() => perform([found])), kind);
   return [
-    button(paused ? "Resume" : "Pause", () => attempt(() => pause(where, name, paused))),
-    button("Move", withLengths((lengths) => move(vhost, name, lengths))),
-    found.type !== "stream" && button("Purge", withLengths((lengths) => purge(where, name, lengths)), "danger"),
-    !isOwn(name) && button("Delete", withLengths((lengths) => erase(where, name, lengths)), "danger"),
+    one(isPaused(found) ? "Resume" : "Pause", pause), one("Move", move),
+    found.type !== "stream" && one("Purge", purge, "danger"), !isOwn(found.name) && one("Delete", erase, "danger"),
   ];
 }
 
-async function pause(where, name, paused) {
-  await put(`${where}/${paused ? "resume" : "pause"}`);
-  done(paused ? `Resumed ${name}.` : `Paused ${name}: its consumers get nothing until it is resumed.`);
+// `end` is called when one was done.
+export function tickedActs(rows, end) {
+  const some = (text, which, perform, kind = "") => which.length > 0 && button(`${text} ${counted(which.length, "queue")}`,
+    () => attempt(async () => { if (await perform(which)) end(); }), `small ${kind}`);
+  return [some(rows.every(isPaused) ? "Resume" : "Pause", rows, pause), some("Purge", rows.filter((one) => one.type !== "stream"), purge, "danger"),
+    some("Delete", rows.filter((one) => !isOwn(one.name)), erase, "danger")];
 }
 
-function purge(where, name, { messages_ready: ready }) {
-  const messages = counted(ready, "message");
-  return act({ act: `Purge ${messages} from ${name}`, text: "They are gone for good. Messages that consumers hold unacknowledged stay." }, () => remove(`${where}/contents`), `Purged ${messages} from ${name}.`);
+// One after the other; an error says how far it got.
+async function each(rows, perform) {
+  for (const [at, row] of rows.entries()) {
+    await perform(row).catch((error) => {
+      if (rows.length > 1) error.message = `${row.name}: ${error.message} (done before: ${at} of ${named(rows)})`;
+      throw error;
+    });
+  }
 }
 
-function erase(where, name, { messages, consumers }) {
-  const text = `Deleted with it: ${counted(messages, "message")}.${consumers ? ` Cancelled: ${counted(consumers, "consumer")}.` : ""}`;
-  return act({ act: `Delete the queue ${name}`, text, typed: name, to: "#/queues" }, () => remove(where), `Deleted the queue ${name}.`);
+// Looks at the queues, so that the count that a question names is of now.
+async function lengthsOf(rows) {
+  const found = await Promise.all(rows.map((one) => get(whereOf(one), { columns: "messages,messages_ready,consumers" })));
+  return (field) => found.reduce((sum, one) => sum + one[field], 0);
 }
 
-async function move(vhost, name, { messages_ready: ready }) {
+async function pause(rows) {
+  const [act, outcome] = rows.every(isPaused) ? ["resume", `Resumed ${named(rows)}.`] : ["pause", `Paused ${named(rows)}: consumers get nothing until it is resumed.`];
+  await each(rows, (one) => put(`${whereOf(one)}/${act}`));
+  done(outcome);
+  return true;
+}
+
+async function purge(rows) {
+  const lengths = await lengthsOf(rows);
+  const what = `${counted(lengths("messages_ready"), "message")} from ${named(rows)}`;
+  const text = `They are gone for good. Messages that consumers hold unacknowledged stay.${listed(rows)}`;
+  return act({ act: `Purge ${what}`, text }, () => each(rows, (one) => remove(`${whereOf(one)}/contents`)), `Purged ${what}.`);
+}
+
+async function erase(rows) {
+  const lengths = await lengthsOf(rows);
+  const what = `${rows.length === 1 ? "the queue " : ""}${named(rows)}`;
+  const text = `Deleted with it: ${counted(lengths("messages"), "message")}. Cancelled: ${counted(lengths("consumers"), "consumer")}.${listed(rows)}`;
+  return act({ act: `Delete ${what}`, text, typed: named(rows), to: "#/queues" }, () => each(rows, (one) => remove(whereOf(one))), `Deleted ${what}.`);
+}
+
+async function move([{ vhost, name }]) {
+  const ready = (await lengthsOf([{ vhost, name }]))("messages_ready");
   const origin = await originOf(vhost, name);
   return formDialog(`Move messages from ${name}`, {
     button: "Move messages",

@@ -2,7 +2,7 @@
 
 import { answer, below, button, column, count, counted, empty, follow, h, heading, live, pageLink, path, session, SPARK, spark, state, table, tabs, tag, ticks, vhostFilter, vhostPages, wrapped } from "../lib/kit.js";
 import { declareQueue } from "./declare.js";
-import { acts } from "./queues_acts.js";
+import { tickedActs } from "./queue_acts.js";
 
 export const KIND_TABS = [["Queues", "#/queues"], ["Exchanges", "#/exchanges"]];
 export const OWN_FILTER = { name: "own", label: "Whose", options: [["", "Without the hub's own"], ["shown", "With the hub's own"]] };
@@ -36,7 +36,7 @@ const FEATURES = [["D", "durable", (row) => row.durable], ["AD", "auto-delete", 
 export default function queues({ signal }) {
   const says = answer("What waits, and who takes it.");
   const key = (row) => `${row.vhost}/${row.name}`;
-  const picks = ticks({ key, name: (row) => row.name, acts: (rows) => rows.length > 0 && acts(rows, picks.clear) });
+  const picks = ticks({ key, name: (row) => row.name, acts: (rows) => rows.length > 0 && tickedActs(rows, picks.clear) });
   let all;
   const find = withoutOwn(vhostPages("/queues", (vhost) => path`/queues/${vhost}`, SPARK));
   const list = table({

@@ -136,8 +136,8 @@ def test_stuck_queues_are_filtered_ticked_and_purged_together(
     ui.page.click("main tbody input[type=checkbox]")
     publish(api, "second")
     ui.press("Purge 1 queue", "main")
-    ui.press("Purge 2 messages from 1 queue", "dialog")
-    ui.shows("Purged 2 messages from 1 queue.", ".messages")
+    ui.press("Purge 2 messages from jobs", "dialog")
+    ui.shows("Purged 2 messages from jobs.", ".messages")
     assert ready(api) == 0
     ui.shows("No queues match this filter.", "main")
 
