@@ -41,8 +41,8 @@ async function lengthsOf(rows) {
 }
 
 async function pause(rows) {
-  const [act, outcome] = rows.every(isPaused) ? ["resume", `Resumed ${named(rows)}.`] : ["pause", `Paused ${named(rows)}: consumers get nothing until it is resumed.`];
-  await each(rows, (one) => put(`${whereOf(one)}/${act}`));
+  const [verb, outcome] = rows.every(isPaused) ? ["resume", `Resumed ${named(rows)}.`] : ["pause", `Paused ${named(rows)}: consumers get nothing until it is resumed.`];
+  await each(rows, (one) => put(`${whereOf(one)}/${verb}`));
   done(outcome);
   return true;
 }
