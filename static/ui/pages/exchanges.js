@@ -1,6 +1,6 @@
-import { button, column, heading, pageLink, path, table, tabs, tag, vhostFilter, vhostPages } from "../lib/kit.js";
+import { button, column, heading, pageLink, path, table, tag, vhostFilter, vhostPages } from "../lib/kit.js";
 import { declareExchange } from "./declare.js";
-import { KIND_TABS, OWN_FILTER, withoutOwn } from "./queues.js";
+import { kindTabs, OWN_FILTER, withoutOwn } from "./queues.js";
 
 const speed = (direction) => `message_stats.publish_${direction}_details.rate`;
 const COLUMNS = [
@@ -18,7 +18,7 @@ export default function exchanges({ signal }) {
     noun: "exchange", columns: COLUMNS, signal, sort: { by: speed("in"), reverse: true }, key: (row) => `${row.vhost}/${row.name}`,
     filters: [OWN_FILTER, ...vhostFilter()], source: withoutOwn(vhostPages("/exchanges", (vhost) => path`/exchanges/${vhost}`)),
   });
-  return [heading("Exchanges", { actions: [button("New exchange", declareExchange, "main")] }), tabs("Kinds", KIND_TABS, "Exchanges"), list];
+  return [heading("Exchanges", { actions: [button("New exchange", declareExchange, "main")] }), kindTabs("Exchanges", list), list];
 }
 
 export function nameOf(name) {

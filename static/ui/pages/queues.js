@@ -1,10 +1,9 @@
 // The list of queues: what is stuck comes first.
 
-import { answer, below, button, column, count, counted, empty, follow, h, heading, live, pageLink, path, session, SPARK, spark, state, table, tabs, tag, ticks, vhostFilter, vhostPages, wrapped } from "../lib/kit.js";
+import { answer, below, button, column, count, counted, empty, follow, h, heading, link, live, pageLink, patch, path, session, SPARK, spark, state, table, tabs, tag, ticks, vhostFilter, vhostPages, wrapped } from "../lib/kit.js";
 import { declareQueue } from "./declare.js";
 import { tickedActs } from "./queue_acts.js";
 
-export const KIND_TABS = [["Queues", "#/queues"], ["Exchanges", "#/exchanges"]];
 export const OWN_FILTER = { name: "own", label: "Whose", options: [["", "Without the hub's own"], ["shown", "With the hub's own"]] };
 const GROWING_MESSAGES = 100;
 const TROUBLES = [["no_consumer", "No consumer", "has no consumer", "have no consumer"], ["growing", "Growing", "grows", "grow"], ["paused", "Paused", "is paused", "are paused"]];
@@ -51,7 +50,7 @@ export default function queues({ signal }) {
   });
   list.addEventListener("filter", picks.clear);
   follow(({ snapshot }) => snapshot && says.say(...summary(snapshot)), signal);
-  return [heading("Queues", { about: says, actions: [picks.bar, button("New queue", declareQueue, "main")] }), tabs("Kinds", KIND_TABS, "Queues"), list];
+  return [heading("Queues", { about: says, actions: [picks.bar, button("New queue", declareQueue, "main")] }), kindTabs("Queues", list), list];
 }
 
 // What the live stream counts of all virtual hosts.
@@ -63,6 +62,18 @@ function chipsOf(all) {
 function summary({ objects, troubled_queues: numbers }) {
   const [first, ...rest] = TROUBLES.map(([value, , one, many]) => [numbers[value], numbers[value] === 1 ? one : many]).filter(([number]) => number);
   return first ? [`${counted(first[0], "queue")} ${first[1]}.`, rest.map(([number, words]) => `${count(number)} ${words}. `)] : ["", `${counted(objects.queues, "queue")}, the hub's own among them; none is stuck.`];
+}
+
+// Queues and exchanges are two tabs of one table: what both are filtered by goes along.
+export function kindTabs(current, list) {
+  const bar = h("div");
+  const draw = () => {
+    const { name, own, vhost } = list.query;
+    patch(bar, tabs("Kinds", ["Queues", "Exchanges"].map((text) => [text, link(`/${text.toLowerCase()}`, { name, own, vhost })]), current));
+  };
+  list.addEventListener("filter", draw);
+  draw();
+  return bar;
 }
 
 export function withoutOwn(source) {

@@ -140,6 +140,10 @@ def test_stuck_queues_are_filtered_ticked_and_purged_together(
     ui.shows("Purged 2 messages from jobs.", ".messages")
     assert ready(api) == 0
     ui.shows("No queues match this filter.", "main")
+    ui.go("/queues?name=event")
+    ui.press("Exchanges", "main")
+    ui.shows("events", "main tbody")
+    assert ui.page.run("location.hash") == "#/exchanges?name=event"
 
 
 def test_a_binding_is_added_drawn_used_and_removed(ui: SignedInPage, api: httpx.Client) -> None:
