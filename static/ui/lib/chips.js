@@ -21,17 +21,18 @@ export function entries(numbers, words) {
   return [["", "All", all], ...Object.entries(words).map(([value, [text, kind]]) => [value, text, numbers[value] ?? 0, kind])];
 }
 
-// The answer to the question of a page: `say` shows what is wrong, and the rest quieter.
+// The answer to the question of a page: `say` shows what is wrong, and the rest quieter. `of` says how many
+// items of a list's page need a look, by a test and the verb for one and more; it returns what was found.
 export function answer(rest) {
   const element = h("span", { class: "answer" }, rest);
-  return Object.assign(element, { say(trouble, more = "") { patch(element, trouble && h("strong", {}, trouble, " "), more); } });
-}
-
-// Says how many of the items of a page of a list need a look: arguments of `say`.
-export function looked(items, total, one, isBad, [singular, plural], well) {
-  const bad = items.filter(isBad).length;
-  if (bad) return [`${part(bad, items.length, one, singular, plural)}${items.length < total ? " on this page" : ""}.`];
-  return ["", total > 0 && `${counted(total, one)}${well ? `, ${well}` : ""}.`];
+  const say = (trouble, more = "") => patch(element, trouble && h("strong", {}, trouble, " "), more);
+  return Object.assign(element, { say, of(found, one, isBad, verbs, well) {
+    const { items, total } = found;
+    const bad = items.filter(isBad).length;
+    if (bad) say(`${part(bad, items.length, one, ...verbs)}${items.length < total ? " on this page" : ""}.`);
+    else if (total) say("", `${counted(total, one)}${well ? `, ${well}` : ""}.`);
+    return found;
+  } });
 }
 
 // "2 of 14 feeds", and the verb for so many.

@@ -1,5 +1,6 @@
 // Dialogs: confirmation that names the act and its object, and forms in a dialog.
 
+import { remove } from "./api.js";
 import { button, fill, h } from "./dom.js";
 import { form } from "./forms.js";
 import { done, report } from "./messages.js";
@@ -49,6 +50,13 @@ export async function act({ to, ...question }, perform, outcome) {
   });
 }
 
+// A button that deletes, ends or revokes what is at a path, after a question. `more` is {text, typed, to} of the
+// question, `kind` of the button, and the `query` of the request.
+export function dropButton(verb, what, where, { kind = "danger small", query, ...more } = {}) {
+  return button(verb, () => act({ act: `${verb} ${what}`, ...more }, () => remove(where, query), `${verb.replace(/e$/, "")}ed ${what}.`), kind, { "aria-label": `${verb} ${what}` });
+}
+
+// Does something whose failure is reported. Returns whether it was done.
 export async function attempt(perform) {
   try {
     await perform();

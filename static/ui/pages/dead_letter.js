@@ -1,8 +1,8 @@
 // One dead letter: what it says, why it was given up, and what was tried.
 
 import { asText, button, bytes, card, code, count, date, facts, get, h, heading, notice, outside, pageLink, payload, quiet, side, state, time } from "../lib/kit.js";
-import { address, drop, replay } from "./dead_letter_acts.js";
-import { timeline } from "./delivery_timeline.js";
+import { address, drop, replay } from "./dead_letters.js";
+import { timeline } from "./delivery.js";
 import { reasonOf, sourceLink } from "./hub_words.js";
 
 const ATTEMPTS = 100;

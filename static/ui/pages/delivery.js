@@ -1,10 +1,19 @@
 // One attempt: what was sent, what was answered, every attempt of the message, and the next one.
 
-import { card, code, command, date, duration, facts, get, h, heading, notice, outside, pageLink, path, quiet, side, tag, watch } from "../lib/kit.js";
-import { timeline } from "./delivery_timeline.js";
+import { card, code, command, date, duration, facts, get, h, heading, instant, notice, outside, pageLink, path, quiet, side, state, tag, time, watch } from "../lib/kit.js";
 import { requestCurl, requestView, responseView } from "./hub_request.js";
 import { answerOf, outcome, sourceLink } from "./hub_words.js";
 import { resendButton } from "./resend.js";
+
+// `id` is the attempt that the page is about; `next` is when the next one is due.
+export function timeline(attempts, { id, next } = {}) {
+  const rows = [...attempts].sort((a, b) => instant(a.at) - instant(b.at));
+  return h("ol", { class: "timeline" }, rows.map((one, at) => h("li", { "aria-current": one.id === id ? "step" : null },
+    h("span", {}, outcome(one), " ", one.id === id ? h("b", {}, `Attempt ${one.number}`) : pageLink(`Attempt ${one.number}`, "/deliveries", String(one.id))),
+    h("span", {}, answerOf(one)),
+    h("small", {}, time(one.at), at ? `, ${duration((instant(one.at) - instant(rows[at - 1].at)) / 1000)} after the one before` : "", `, took ${duration(one.latency_ms / 1000)}`))),
+  next && h("li", {}, h("span", {}, state("Next try", "info")), h("small", {}, time(next), ` (${date(next)})`)));
+}
 
 const EVERY_S = 2;
 const ADVICE = {

@@ -1,8 +1,8 @@
 // One feed: how it is and why, its entries, its settings.
 
-import { act, attempt, below, button, card, code, command, count, done, duration, empty, facts, fill, get, h, heading, HUB, notice, outside, pageLink, path, post, quoted, remove, session, side, tag, tiles, time, watch } from "../lib/kit.js";
+import { attempt, below, button, card, code, command, count, done, dropButton, duration, empty, facts, fill, get, h, heading, HUB, notice, outside, pageLink, path, post, quoted, session, side, tag, tiles, time, watch } from "../lib/kit.js";
 import { editFeed } from "./feed_forms.js";
-import { documentLinks, documentUrl, feedState, isStopped, pushState } from "./feed_words.js";
+import { documentLinks, documentUrl, feedState, isStopped, pushState } from "./feeds.js";
 
 const ENTRIES = 10;
 const TEXT_CHARACTERS = 200;
@@ -34,7 +34,7 @@ function acts(where, now) {
   return [
     button_for("Poll now", "poll", (found) => `Polled ${name}. ${found.health}`),
     isStopped(now) ? button_for("Resume", "resume", () => `Resumed ${name}.`) : button_for("Pause", "pause", () => `Paused ${name}.`),
-    button("Delete", () => act({ act: `Delete the feed ${name}`, text, typed: name, to: "#/feeds" }, () => remove(where), `Deleted the feed ${name}.`), "danger"),
+    dropButton("Delete", `the feed ${name}`, where, { text, typed: name, to: "#/feeds", kind: "danger" }),
   ];
 }
 

@@ -1,8 +1,31 @@
 // The catalogue of feeds: how each is, when it was polled, what comes from it.
 
-import { address, answer, attempt, below, button, code, column, counted, done, empty, entries, get, h, heading, paged, pageLink, part, path, post, table, tabs, time, urlOf, vhostFilter } from "../lib/kit.js";
+import { address, answer, attempt, below, button, code, column, counted, done, empty, entries, get, h, heading, HUB, paged, pageLink, part, path, post, state, table, tabs, time, urlOf, vhostFilter } from "../lib/kit.js";
 import { addFeed, importFeeds } from "./feed_forms.js";
-import { feedState, isStopped, pushState, STATES } from "./feed_words.js";
+
+// The states of a feed: [words, kind of state].
+export const STATES = { failing: ["Failing", "warn"], dead: ["Dead", "bad"], gone: ["Gone", "bad"], paused: ["Paused", ""], new: ["New", "info"], ok: ["OK", "good"] };
+const PUSH = { active: ["Pushed", "good"], pending: ["Pending", "info"], broken: ["Broken", "warn"], failed: ["Failed", "warn"] };
+export const FORMATS = ["atom", "rss", "json"];
+
+export const isStopped = (feed) => feed.state === "paused" || feed.state === "gone";
+
+export function feedState(feed) {
+  return state(...STATES[feed.state]);
+}
+
+export function pushState({ state: now }) {
+  return now === "none" ? "–" : state(...PUSH[now]);
+}
+
+// The address of a document of a feed or output: format is atom, rss or json.
+export function documentUrl(vhost, name, format) {
+  return `${HUB}${vhost === "/" ? "" : `${encodeURIComponent(vhost)}/`}feeds/${encodeURIComponent(name)}.${format}`;
+}
+
+export function documentLinks(vhost, name) {
+  return FORMATS.map((format) => [h("a", { href: documentUrl(vhost, name, format), target: "_blank", rel: "noopener noreferrer" }, `.${format}`), " "]);
+}
 
 export const FEED_TABS = [["Feeds", "#/feeds"], ["Outputs", "#/outputs"]];
 

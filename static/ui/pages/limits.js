@@ -1,6 +1,27 @@
-import { button, column, done, empty, formDialog, h, has, heading, pageLink, pages, session, table, tabs } from "../lib/kit.js";
-import { limitFields, limitText, LIMITS, putLimits } from "./limit_forms.js";
+import { button, column, count, done, empty, formDialog, h, has, heading, pageLink, pages, path, put, remove, session, table, tabs } from "../lib/kit.js";
 import { POLICY_TABS } from "./policies.js";
+
+export const LIMITS = {
+  vhost: [["max-connections", "Most connections"], ["max-queues", "Most queues"]],
+  user: [["max-connections", "Most connections"], ["max-channels", "Most channels"]],
+};
+
+export function limitFields(kind, limits) {
+  return LIMITS[kind].map(([name, label]) => ({ name, label, type: "number", value: limits[name] ?? "", help: "Empty for no limit." }));
+}
+
+// Stores what differs; an empty field deletes the limit.
+export async function putLimits(kind, name, before, now) {
+  for (const [limit] of LIMITS[kind]) {
+    if ((before[limit] ?? null) === now[limit]) continue;
+    const where = path`/${kind}-limits/${name}/${limit}`;
+    await (now[limit] === null ? remove(where) : put(where, { value: now[limit] }));
+  }
+}
+
+export function limitText(value) {
+  return value === undefined || value < 0 ? "no limit" : `at most ${count(value)}`;
+}
 
 const KINDS = {
   vhost: ["virtual host", "Limits of connections and queues keep one tenant from taking what others need."],

@@ -1,4 +1,4 @@
-import { act, address, answer, asText, button, card, chips, clock, counted, date, done, empty, entries, facts, fill, followEvents, formDialog, get, h, heading, headOf, patch, path, put, quiet, refresh, remove, rowOf, select, setQuery, state } from "../lib/kit.js";
+import { act, address, answer, asText, button, card, chips, clock, counted, date, done, empty, entries, facts, fill, followEvents, formDialog, get, h, heading, headOf, patch, path, put, quiet, refresh, remove, rowOf, setQuery, state } from "../lib/kit.js";
 
 const LINES = 200;
 const KEPT_LINES = 1000;

@@ -1,9 +1,8 @@
 // One output: its documents, sources and partners, and its settings.
 
-import { act, below, button, buttons, card, closing, code, command, copyButton, done, empty, facts, formDialog, get, grid, h, heading, notice, open, pageLink, path, post, remove, session, side, stack, state, tag, time, watch } from "../lib/kit.js";
-import { documentUrl, FORMATS } from "./feed_words.js";
-import { outputForm, sourceLine } from "./output_form.js";
-import { outputProblem } from "./outputs.js";
+import { below, button, buttons, card, closing, code, command, copyButton, done, dropButton, empty, facts, formDialog, get, grid, h, heading, notice, open, pageLink, path, post, session, side, stack, state, tag, time, watch } from "../lib/kit.js";
+import { documentUrl, FORMATS } from "./feeds.js";
+import { outputForm, outputProblem, sourceLine } from "./outputs.js";
 
 const LABELS = { atom: "Atom", rss: "RSS", json: "JSON Feed" };
 const PARTNERS = [{ label: "Partner" }, { label: "Made" }, { label: "", end: true }];
@@ -13,7 +12,7 @@ export default async function output({ params: { vhost, name }, signal }) {
   const query = { vhost };
   const settings = outputForm(await get(where, query, signal), () => done(`Saved the output ${name}.`));
   const text = "Its items and tokens go with it, and its documents answer 410 from then on.";
-  const end = button("Delete", () => act({ act: `Delete the output ${name}`, text, typed: name, to: "#/outputs" }, () => remove(where, query), `Deleted the output ${name}.`), "danger");
+  const end = dropButton("Delete", `the output ${name}`, where, { text, typed: name, to: "#/outputs", kind: "danger", query });
 
   async function load(gone) {
     const now = await get(where, query, gone);
@@ -46,7 +45,7 @@ function partners(found, where, query) {
   if (!found.length) return empty("No partners yet", "A token is the right to read the documents of this output. It is shown once, and can be revoked.");
   const text = "The partner can't read the documents any more, and subscriptions made with it end.";
   return grid("Partners", PARTNERS, found.map(({ id, name, made_at: at }) => [name, time(at),
-    button("Revoke", () => act({ act: `Revoke the token of ${name}`, text }, () => remove(where + path`/tokens/${id}`, query), `Revoked the token of ${name}.`), "danger small")]));
+    dropButton("Revoke", `the token of ${name}`, where + path`/tokens/${id}`, { text, query })]));
 }
 
 async function makeToken(where, query) {

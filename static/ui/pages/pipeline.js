@@ -1,6 +1,6 @@
 // The data pipeline: what runs, how far archives are, and what the jobs have found.
 
-import { act, answer, below, button, bytes, column, command, count, counted, cut, duration, empty, entries, get, grid, h, heading, HUB, instant, looked, pageLink, patch, path, quoted, remove, section, session, state, table, time } from "../lib/kit.js";
+import { answer, below, bytes, column, command, count, counted, cut, dropButton, duration, empty, entries, get, grid, h, heading, HUB, instant, pageLink, patch, path, quoted, section, session, state, table, time } from "../lib/kit.js";
 import { pipelineCharts } from "./pipeline_charts.js";
 
 const STATES = { failed: ["Failed", "bad"], lost: ["Lost", "warn"], running: ["Running", "info"], done: ["Done", "good"] };
@@ -16,7 +16,7 @@ const COLUMNS = [
   column.time("updated", "Last report", { optional: true }),
   column.vhost({ hidden: true }),
   column.text("owner", "Owner", { hidden: true }),
-  column.acts((row) => button("Remove", () => forget(row), "small", { "aria-label": `Remove the run ${row.run}` })),
+  column.acts((row) => dropButton("Remove", `the run ${row.run} of ${row.job} from the list`, path`/hub/pipeline/runs/${row.job}/${row.run}`, { text: "The job itself, its files and its results stay.", kind: "small" })),
 ];
 const ARCHIVES = [{ label: "Stream" }, { label: "Archive" }, { label: "State" }, { label: "Offset", end: true }, { label: "Behind", end: true }, { label: "Reported" }, { label: "Where", wide: true }];
 
@@ -34,16 +34,12 @@ export default function pipeline({ signal }) {
       const numbers = {};
       for (const one of found.runs) numbers[one.state] = (numbers[one.state] ?? 0) + 1;
       const lag = Math.max(0, ...found.runs.map((one) => one.lag ?? 0));
-      if (found.runs.length) says.say(...looked(found.runs, found.runs.length, "run", (one) => one.state === "failed" || one.state === "lost", ["failed or is lost", "failed or are lost"], lag ? `at most ${counted(lag, "message")} behind` : "nothing left to read"));
+      says.of({ items: found.runs, total: found.runs.length }, "run", (one) => one.state === "failed" || one.state === "lost", ["failed or is lost", "failed or are lost"], lag ? `at most ${counted(lag, "message")} behind` : "nothing left to read");
       return { ...cut(found.runs.filter((one) => !wanted || one.state === wanted), query, (row) => `${row.job} ${row.run} ${row.stream}`), chips: [["state", "State", entries(numbers, STATES)]] };
     },
     empty: () => empty("No runs yet", "Jobs count, archive and compare what went through a stream, in a process of their own with Spark. First capture an exchange in a stream, then run a job on it:", command(lines)),
   });
   return [heading("Pipeline", { about: says }), pipelineCharts(signal), h("h2", {}, "Runs"), list, archives];
-}
-
-function forget({ job, run }) {
-  return act({ act: `Remove the run ${run} of ${job} from the list`, text: "The job itself, its files and its results stay." }, () => remove(path`/hub/pipeline/runs/${job}/${run}`), `Removed the run ${run}.`);
 }
 
 function archive(one) {

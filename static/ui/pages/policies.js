@@ -1,6 +1,6 @@
 // Policies and operator policies: arguments of queues and exchanges by pattern of their names.
 
-import { act, address, button, code, column, done, empty, formDialog, h, has, heading, link, notice, pages, path, put, remove, state, table, tabs, vhostField } from "../lib/kit.js";
+import { address, button, code, column, done, dropButton, empty, formDialog, h, has, heading, link, notice, pages, path, put, state, table, tabs, vhostField } from "../lib/kit.js";
 import { argumentTags } from "./bindings.js";
 import { QUEUE_ARGUMENTS } from "./declare.js";
 
@@ -23,7 +23,7 @@ export default function policies({ signal }) {
       column.text("name", "Name", { name: true }), column.vhost({ optional: true }),
       column("pattern", "Pattern", (row) => code(row.pattern)), column.text("apply-to", "Applies to", { sort: undefined, optional: true }),
       column("definition", "Definition", (row) => argumentTags(row.definition), { wide: true }), column.count("priority", "Priority", { optional: true }),
-      column.acts((row) => may_change && h("div", { class: "actions" }, button("Change", () => change(where, one, row), "small"), button("Delete", () => drop(where, one, row), "small danger"))),
+      column.acts((row) => may_change && h("div", { class: "actions" }, button("Change", () => change(where, one, row), "small"), dropButton("Delete", `the ${one} ${row.name}`, `${where}${path`/${row.vhost}/${row.name}`}`, { text: "What it gave to queues and exchanges no longer holds.", typed: row.name }))),
     ],
     empty: () => empty(`No ${many}`, kind === "operator" ? "An operator policy sets limits that policies of users can't exceed." : "A policy gives queues and exchanges arguments by their names, also those that exist already."),
   });
@@ -44,8 +44,4 @@ function change(where, kind, row) {
       done(`The ${kind} ${name} is in force.`);
     },
   });
-}
-
-function drop(where, kind, { vhost, name }) {
-  return act({ act: `Delete the ${kind} ${name}`, text: "What it gave to queues and exchanges no longer holds.", typed: name }, () => remove(`${where}${path`/${vhost}/${name}`}`), `Deleted the ${kind} ${name}.`);
 }

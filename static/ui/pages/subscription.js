@@ -4,8 +4,7 @@ import { attempt, button, buttons, card, code, command, count, counted, date, du
 import { condition, isConfirmed, lease, ratio, sinceWhen, sourceLink } from "./hub_words.js";
 import { isOwn } from "./queues.js";
 import { recent } from "./recent.js";
-import { address, ask, end, isPaused, pause, renew, resume } from "./subscription_acts.js";
-import { sendTest } from "./subscription_test.js";
+import { address, ask, end, isPaused, pause, renew, resume, sendTest } from "./subscription_acts.js";
 
 const EVERY_S = 2;
 const FORMATS = { plain: "the message as it is", "cloudevents-binary": "CloudEvents, in headers", "cloudevents-structured": "CloudEvents, as JSON" };

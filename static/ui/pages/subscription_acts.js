@@ -1,6 +1,26 @@
 // What can be done to a subscription.
 
-import { act, attempt, done, formDialog, path, post, remove } from "../lib/kit.js";
+import { act, attempt, done, duration, fill, form, formDialog, h, open, path, post, remove, stack } from "../lib/kit.js";
+import { requestView, responseView } from "./hub_request.js";
+
+const SAMPLE = { test: true, message: "Hello from Warren" };
+
+export function sendTest(row) {
+  return open("Send a test", (close) => {
+    const shown = h("div", { class: "stack", "aria-live": "polite" });
+    const fields = [
+      { name: "body", label: "Body", type: "textarea", value: JSON.stringify(SAMPLE, null, 2), help: `Sent to ${row.callback} at once, signed like any delivery and marked as a test. It goes through no exchange.` },
+      { name: "content_type", label: "Content type", value: "application/json" },
+    ];
+    return [form({ name: "send-test", keep: true, fields, button: "Send", cancel: () => close(true), submit: async (values) => show(shown, await post(address(row, "/test"), values)) }), shown];
+  }, { wide: true });
+}
+
+function show(shown, attempt) {
+  fill(shown, h("h3", {}, `Answered after ${duration(attempt.latency_ms / 1000)}`),
+    h("div", { class: "grid" }, stack(h("h3", {}, "Response"), responseView(attempt)), stack(h("h3", {}, "Request"), requestView(attempt))));
+  shown.scrollIntoView({ block: "start" });
+}
 
 export const LEASES = [["3600", "An hour"], ["86400", "A day"], ["604800", "A week"], ["864000", "10 days"], ["2592000", "30 days"], ["7776000", "90 days"], ["31536000", "A year"]];
 

@@ -1,6 +1,6 @@
 // Pages and feeds of other sites that callbacks follow, and subscriptions of this hub at other hubs.
 
-import { act, answer, attempt, below, button, column, done, empty, formDialog, get, h, has, heading, looked, outside, paged, pageLink, pages, path, post, put, remove, state, table, tabs, tag, time, vhostField } from "../lib/kit.js";
+import { answer, attempt, below, button, column, done, dropButton, empty, formDialog, get, h, has, heading, outside, paged, pageLink, pages, path, post, put, state, table, tabs, tag, time, vhostField } from "../lib/kit.js";
 
 const TABS = [["Topics", "#/topics"], ["Upstreams", "#/topics?tab=upstreams"]];
 const STATES = { discovering: ["Looks for its hub"], pending: ["Waits for its hub"], active: ["Active", "good"], failed: ["Failed", "bad"], denied: ["Denied", "bad"], ending: ["Ends"] };
@@ -20,8 +20,7 @@ const UPSTREAMS = [
   column("sink", "Publishes to", ({ vhost, sink, routing_key: key }) => [pageLink(sink.name, sink.type === "q" ? "/queues" : "/exchanges", vhost, sink.name), " ", key && tag(key, "Routing key")]),
   column("state", "State", (row) => [state(...STATES[row.status]), row.reason && below(row.reason)], { sort: "status", wide: true }),
   column.time("expires_at", "Lease ends", { optional: true }), column.text("owner", "Owner", { hidden: true }),
-  column.acts((row) => button("End", () => act({ act: `End the upstream ${row.name}`, text: `The hub is told to send nothing more. What it has sent stays in ${row.sink.name}.` },
-    () => remove(path`/hub/upstreams/${row.vhost}/${row.name}`), `Ended the upstream ${row.name}.`), "danger small", { "aria-label": `End ${row.name}` })),
+  column.acts((row) => dropButton("End", `the upstream ${row.name}`, path`/hub/upstreams/${row.vhost}/${row.name}`, { text: `The hub is told to send nothing more. What it has sent stays in ${row.sink.name}.` })),
 ];
 
 export default function topics({ query, signal }) {
@@ -35,15 +34,10 @@ export default function topics({ query, signal }) {
   ];
 }
 
-function told(found, says, noun, isBad, verbs) {
-  if (found.total) says.say(...looked(found.items, found.total, noun, isBad, verbs, "all well"));
-  return found;
-}
-
 function topicTable(signal, says) {
   return table({
     noun: "topic", signal, search: null, key: (row) => row.url, columns: TOPICS,
-    source: async ({ page, page_size }, gone) => told(paged(await get("/hub/topics", { page, page_size }, gone)), says, "topic", (one) => one.error, ["could not be fetched", "could not be fetched"]),
+    source: async ({ page, page_size }, gone) => says.of(paged(await get("/hub/topics", { page, page_size }, gone)), "topic", (one) => one.error, Array(2).fill("could not be fetched"), "all well"),
     empty: () => empty("Nobody follows a page of another site", "Whoever subscribes at /hub to a URL elsewhere gets its content when it changes; it is listed here then."),
   });
 }
@@ -51,7 +45,7 @@ function topicTable(signal, says) {
 function upstreamTable(signal, says) {
   return table({
     noun: "upstream", signal, sort: { by: "name" }, key: (row) => `${row.vhost} ${row.name}`, columns: UPSTREAMS,
-    source: async (query, gone) => told(await pages("/hub/upstreams")(query, gone), says, "upstream", (one) => STATES[one.status][1] === "bad", ["gets nothing", "get nothing"]),
+    source: async (query, gone) => says.of(await pages("/hub/upstreams")(query, gone), "upstream", (one) => STATES[one.status][1] === "bad", ["gets nothing", "get nothing"], "all well"),
     empty: () => empty("No upstream yet", "An upstream subscribes at another WebSub hub and publishes what it sends to an exchange or queue here.", button("New upstream", newUpstream, "main")),
   });
 }

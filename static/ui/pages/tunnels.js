@@ -1,6 +1,6 @@
 // Tunnels: public URLs for programs behind a firewall.
 
-import { act, answer, button, card, code, column, command, counted, cut, empty, get, grid, h, has, heading, HUB, looked, outside, patch, path, quiet, quoted, remove, section, session, state, table, time } from "../lib/kit.js";
+import { answer, card, code, column, command, counted, cut, dropButton, empty, get, grid, h, has, heading, HUB, outside, patch, path, quiet, quoted, section, session, state, table, time } from "../lib/kit.js";
 
 const COLUMNS = [
   column.named("label", "Label", (row) => [row.label, h("div", {}, outside(row.url))]),
@@ -8,7 +8,7 @@ const COLUMNS = [
   column.count("requests", "Requests", { optional: true, help: "Passed to the program since the server's start" }),
   column.time("since", "Since", { optional: true }),
   column("owner", "Owner", (row) => row.owner || "anonymous", { sort: "owner", optional: true }),
-  column.acts((row) => button("Close", () => close(row), "danger small", { "aria-label": `Close ${row.label}` })),
+  column.acts(close),
 ];
 const BLOCKED = [{ label: "Label" }, { label: "Owner" }, { label: "Until" }, { label: "", end: true }];
 
@@ -23,7 +23,7 @@ export default function tunnels({ signal }) {
       patch(blocked, found.blocked.length > 0 && section("Blocked labels", null, grid("Blocked labels", BLOCKED, found.blocked.map(blockedRow))));
       const all = found.tunnels;
       const calls = all.reduce((sum, { requests }) => sum + requests, 0);
-      if (all.length) says.say(...looked(all, all.length, "tunnel", (one) => !one.waiting_polls, ["has no program that waits", "have no program that waits"], `${counted(calls, "request")} passed on`));
+      says.of({ items: all, total: all.length }, "tunnel", (one) => !one.waiting_polls, ["has no program that waits", "have no program that waits"], `${counted(calls, "request")} passed on`);
       return cut(all, query, (row) => row.label);
     },
     empty: () => empty("No tunnels", "A tunnel gives a web server on your own machine a public address, as long as a program there asks for requests. It can be the callback of a subscription, too."),
@@ -35,12 +35,10 @@ export default function tunnels({ signal }) {
 
 function close({ label, owner }) {
   const blocks = owner && owner !== session.name ? " For a day nobody can enrol the label, and its owner no new one." : "";
-  const text = `Its address answers 410 from then on, and its program is told. Subscriptions whose callback is there end.${blocks}`;
-  return act({ act: `Close the tunnel ${label}`, text }, () => remove(path`/hub/tunnels/${label}`), `Closed the tunnel ${label}.`);
+  return dropButton("Close", `the tunnel ${label}`, path`/hub/tunnels/${label}`, { text: `Its address answers 410 from then on, and its program is told. Subscriptions whose callback is there end.${blocks}` });
 }
 
 function blockedRow({ label, owner, until }) {
   const text = `${owner || "Anybody"} may enrol it again.`;
-  return [label, owner || "anonymous", time(until), has("administrator") && button("Unblock", () =>
-    act({ act: `Unblock the label ${label}`, text, safe: true }, () => remove(path`/hub/tunnels/${label}`, { block_s: 0 }), `Unblocked the label ${label}.`), "small", { "aria-label": `Unblock ${label}` })];
+  return [label, owner || "anonymous", time(until), has("administrator") && dropButton("Unblock", `the label ${label}`, path`/hub/tunnels/${label}`, { text, safe: true, kind: "small", query: { block_s: 0 } })];
 }

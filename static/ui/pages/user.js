@@ -1,8 +1,8 @@
 // One user: tags, password, limits, and permissions in virtual hosts.
 
-import { act, button, card, done, facts, formDialog, get, heading, path, put, remove, session, tag, watch } from "../lib/kit.js";
+import { button, card, done, dropButton, facts, formDialog, get, heading, path, put, session, tag, watch } from "../lib/kit.js";
 import { permissionCards } from "./access.js";
-import { limitFields, limitText, putLimits } from "./limit_forms.js";
+import { limitFields, limitText, putLimits } from "./limits.js";
 import { PASSWORDS, samePassword, TAGS } from "./users.js";
 
 const EVERY_S = 0; // after changes only
@@ -11,7 +11,7 @@ export default function userPage({ params: { name }, signal }) {
   const where = path`/users/${name}`;
   const load = (gone) => Promise.all([get(where, {}, gone), get(`${where}/permissions`, {}, gone), get(`${where}/topic-permissions`, {}, gone)]);
   return watch(load, ([user, permissions, topics]) => [
-    heading(name, { list: ["Users", "#/users"], actions: [button("Change password", () => changePassword(user)), button("Delete", () => drop(name), "danger")] }),
+    heading(name, { list: ["Users", "#/users"], actions: [button("Change password", () => changePassword(user)), dropButton("Delete", `the user ${name}`, where, { text: "Its connections are closed, and its subscriptions, tokens and feeds end.", typed: name, to: "#/users", kind: "danger" })] }),
     card(["User", button("Change tags and limits", () => change(user), "small")], facts(about(user))),
     permissionCards(permissions, topics, "vhost", { user: name }, () => session.vhosts),
   ], signal, EVERY_S);
@@ -43,8 +43,4 @@ function change({ name, tags, limits, password_hash, hashing_algorithm }) {
       done(`Changed ${name}.`);
     },
   });
-}
-
-function drop(name) {
-  return act({ act: `Delete the user ${name}`, text: "Its connections are closed, and its subscriptions, tokens and feeds end.", typed: name, to: "#/users" }, () => remove(path`/users/${name}`), `Deleted the user ${name}.`);
 }

@@ -1,4 +1,4 @@
-import { answer, button, column, done, FieldError, formDialog, go, h, heading, link, looked, pageLink, pages, path, put, state, table, tag } from "../lib/kit.js";
+import { answer, button, column, done, FieldError, formDialog, go, h, heading, link, pageLink, pages, path, put, state, table, tag } from "../lib/kit.js";
 
 export const TAGS = [
   ["administrator", "Administrator: everything"], ["monitoring", "Monitoring: sees all virtual hosts"], ["policymaker", "Policymaker: changes policies"],
@@ -13,11 +13,7 @@ const COLUMNS = [
 
 export default function users({ signal }) {
   const says = answer("Who may connect over AMQP and HTTP, and sign in here.");
-  const source = async (query, gone) => {
-    const found = await pages("/users")(query, gone);
-    says.say(...looked(found.items, found.total, "user", ({ vhosts }) => !vhosts.length, ["may enter no virtual host", "may enter no virtual host"]));
-    return found;
-  };
+  const source = async (query, gone) => says.of(await pages("/users")(query, gone), "user", ({ vhosts }) => !vhosts.length, Array(2).fill("may enter no virtual host"));
   return [heading("Users", { actions: [button("New user", add, "main")], about: says }), table({ noun: "user", signal, sort: { by: "name" }, source, columns: COLUMNS })];
 }
 

@@ -2,7 +2,7 @@
 
 import { act, button, card, count, done, facts, formDialog, get, go, h, has, heading, history, link, loadVhosts, path, post, put, rate, remove, state, tag, tiles, watch, windowOf } from "../lib/kit.js";
 import { permissionCards } from "./access.js";
-import { limitFields, limitText, putLimits } from "./limit_forms.js";
+import { limitFields, limitText, putLimits } from "./limits.js";
 import { QUEUE_TYPES } from "./vhosts.js";
 
 const RATES = [["publish", "Published", 1], ["deliver_get", "Delivered", 2]];

@@ -1,8 +1,35 @@
 // The first page for newcomers: a sample message whose delivery shows, and lines to copy.
 
-import { attempt, button, buttons, card, code, command, duration, facts, fill, h, heading, HUB, link, pageLink, payload, session, stack, state, time } from "../lib/kit.js";
+import { attempt, button, buttons, card, code, command, duration, facts, fill, firstVhost, h, heading, HUB, link, pageLink, path, payload, post, report, request, session, stack, state, time } from "../lib/kit.js";
 import { amqpPlace } from "./amqp_place.js";
-import { EXCHANGE, KEY, openCallback, publishSample } from "./sample.js";
+
+export const EXCHANGE = "amq.topic";
+export const KEY = "first.message";
+const LEASE_S = 600;
+const TOKEN_S = 900; // a subscription ends no later than the token that made it
+
+// Subscribes the page by a tunnel; `on(message)` is called for each. It ends with `signal`, as its token does.
+export async function openCallback(on, signal) {
+  const { subscribe } = await import(`${HUB}js/warren.js`);
+  const vhost = firstVhost();
+  const scopes = [{ read: `x/${EXCHANGE}`, vhost }, { tunnel: "page-*" }];
+  const token = await post("/hub/tokens", { name: "first message", scopes, expires_in_s: TOKEN_S });
+  const revoke = () => request("DELETE", path`/hub/tokens/${token.id}`, { keepalive: true }).catch(report);
+  try {
+    const subscription = await subscribe({ hub: HUB, auth: token.token, source: `x/${EXCHANGE}`, vhost, key: KEY, lease: LEASE_S }, on);
+    signal.addEventListener("abort", () => subscription.unsubscribe().catch(report).finally(revoke));
+    return { url: subscription.callback, vhost };
+  } catch (error) {
+    await revoke();
+    throw error;
+  }
+}
+
+export function publishSample() {
+  const body = JSON.stringify({ hello: "world", at: new Date().toISOString() });
+  const properties = { content_type: "application/json", delivery_mode: 2 };
+  return post(path`/exchanges/${firstVhost()}/${EXCHANGE}/publish`, { properties, routing_key: KEY, payload: body, payload_encoding: "string" });
+}
 
 export default async function welcome({ signal }) {
   const shown = h("div", { class: "stack", role: "status" });
