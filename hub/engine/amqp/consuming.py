@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from bisect import insort
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -23,10 +22,11 @@ from typing import Any, Final, cast
 from aiormq.abc import AbstractChannel, DeliveredMessage
 
 from ....core.errors import ChannelError
-from ....core.message.model import Message, Table
+from ....core.message.model import Table
 from ...tasks import Tasks
 from ..port import Delivery
 from .connections import Connections
+from .delivery import AmqpDelivery
 from .encoding import received
 from .failures import translated
 from .returned import ReturnedNumbers
@@ -44,72 +44,6 @@ RETURN_POLL_S: Final = 0.01
 _NOT_FOUND: Final = 404
 
 log = logging.getLogger(__name__)
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
-class AmqpDelivery:
-    """Implements `Delivery`."""
-
-    __slots__ = (
-        "_consumer", "_is_held", "_received_ms", "message", "sequence", "settlements", "tag",
-        "was_delivered",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        consumer: AmqpConsumption,
-        settlements: ChannelSettlements,
-        tag: int,
-        message: Message,
-        number: int,
-    ) -> None:
-        self._consumer = consumer
-        self._is_held = False
-        self._received_ms = _now_ms()
-        self.settlements = settlements
-        self.tag = tag
-        self.message = message
-        self.sequence = number
-        self.was_delivered = False
-
-    def __lt__(self, other: AmqpDelivery) -> bool:
-        return self.tag < other.tag
-
-    @property
-    def age_s(self) -> float:
-        """The seconds since it was received: RabbitMQ does not say when it arrived."""
-        return (_now_ms() - self._received_ms) / 1000
-
-    @property
-    def time_to_live_s(self) -> float | None:
-        expiration = self.message.properties.expiration
-        return int(expiration) / 1000 if expiration else None
-
-    def hold(self) -> None:
-        self._is_held = self.was_delivered = True
-
-    def release(self) -> None:
-        if self._is_held:
-            self._is_held = False
-            self._consumer.released()
-
-    def ack(self) -> None:
-        self.settlements.ack(self.tag)
-        self._consumer.settled(self)
-
-    def nack(self, *, requeue: bool) -> None:
-        if requeue:
-            self._consumer.requeue(self)
-        else:
-            self.settlements.drop(self.tag)
-            self._consumer.settled(self)
-
-    def expire(self, original: Message) -> None:
-        """Drops it: RabbitMQ dead-letters it as it is, with the reason `rejected`."""
-        self.nack(requeue=False)
 
 
 class AmqpConsumption:
@@ -200,7 +134,7 @@ class AmqpConsumption:
         while not self.is_cancelled:
             try:
                 channel = await self._open()
-                if not self.is_cancelled:
+                if not self._stopped.is_set():
                     return channel
                 await self._close_channel(channel)  # cancelled meanwhile
             except ChannelError as error:

@@ -33,7 +33,8 @@ from . import check, topology
 from .address import EngineAddress
 from .bulk import AmqpBulkConsumer
 from .connections import Connections
-from .consuming import AHEAD_OWN, AHEAD_SHARED, AmqpConsumption, AmqpDelivery
+from .consuming import AHEAD_OWN, AHEAD_SHARED, AmqpConsumption
+from .delivery import AmqpDelivery
 from .exchanges import Exchanges
 from .failures import translated
 from .management import Management
