@@ -224,9 +224,12 @@ def test_a_kill_with_deliveries_in_flight(site: Site) -> None:
         site.server.kill()
         parallel.open = strict.open = True
         site.server.start()
-        for target in (parallel, strict):
-            wait_until(lambda to=target: ids(to).keys() == set(bodies), WAIT_S, "all")
-            assert all(len(found) == 1 for found in ids(target).values())
+
+        def is_complete() -> bool:
+            return all(ids(one).keys() == set(bodies) for one in (parallel, strict))
+
+        wait_until(is_complete, WAIT_S, "all that was confirmed")
+        assert all(len(found) == 1 for one in (parallel, strict) for found in ids(one).values())
         assert len(parallel.deliveries) >= 25
         again = [one.body for one in strict.deliveries[4:]]
         assert again == bodies[bodies.index(again[0]) :]
