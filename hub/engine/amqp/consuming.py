@@ -131,7 +131,7 @@ class AmqpConsumption:
 
     async def _reopened(self) -> AbstractChannel | None:
         wait_s = RETRY_S
-        while not self.is_cancelled:
+        while not self._stopped.is_set():
             try:
                 channel = await self._open()
                 if not self._stopped.is_set():
