@@ -8,6 +8,7 @@ import json
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,15 @@ def missing_spark() -> str | None:
     return None
 
 
+def plain(number: int, body_bytes: int) -> Message:
+    """A message with a key and a body of its own, as long as any other."""
+    properties = Basic.Properties(content_type="application/json", delivery_mode=2)
+    body = (b'{"n":%08d}' % number).ljust(body_bytes, b".")
+    return Message(EXCHANGE, f"key.{number % KEYS:04}", body, properties.marshal())
+
+
 def message(number: int, body_bytes: int) -> Message:
-    """A message with a key, an id, headers and a body of its own, as long as any other."""
+    """A message that has an id and headers of its own too."""
     headers: FieldTable = {"symbol": f"S{number % KEYS:04}", "source": f"feed-{number % 10}"}
     properties = Basic.Properties(
         content_type="application/json",
@@ -61,18 +69,17 @@ def message(number: int, body_bytes: int) -> Message:
         delivery_mode=2,
         message_id=f"message-{number:08}",
     )
-    body = (b'{"n":%08d}' % number).ljust(body_bytes, b".")
-    return Message(EXCHANGE, f"key.{number % KEYS:04}", body, properties.marshal())
+    return replace(plain(number, body_bytes), properties=properties.marshal())
+
+
+def keyed(body_bytes: int) -> Stream:
+    """Publishes that differ in key and body."""
+    return Stream.join([plain(number, body_bytes).published() for number in range(VARIANTS)])
 
 
 def varied(body_bytes: int) -> Stream:
     """Publishes that differ in everything."""
     return Stream.join([message(number, body_bytes).published() for number in range(VARIANTS)])
-
-
-def alike(body_bytes: int) -> Stream:
-    """Publishes that are all the same."""
-    return Stream.repeat(message(0, body_bytes))
 
 
 def standing(broker: Broker) -> Standing:
