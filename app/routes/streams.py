@@ -84,16 +84,20 @@ async def chunks(
         headers = _headers(read)
         if _is_known(request.headers.get("if-none-match", ""), headers["ETag"]):
             return Response(status_code=304, headers=headers)
-        return _sent(request, read, headers, stack.pop_all())
+        return _sent(request, read, headers, stack)
 
 
 def _sent(
-    request: Request, read: ReadChunks, headers: dict[str, str], memory: AsyncExitStack
+    request: Request, read: ReadChunks, headers: dict[str, str], stack: AsyncExitStack
 ) -> Response:
-    """Returns an answer with all octets of the chunks, or with the range that is asked for."""
-    size, pieces, wanted = read.chunks.size_bytes, read.chunks.pieces, None
-    if request.method == "GET":
-        wanted = requested_range(request.headers, headers["ETag"], size)
+    """Returns an answer with all octets of the chunks, or with the range that is asked for; it
+    releases the memory of `stack` once it is sent. Raises `Problem` 416."""
+    size, pieces = read.chunks.size_bytes, read.chunks.pieces
+    # Ranges are for GET alone (RFC 9110 14.2).
+    asked = request.headers if request.method == "GET" else {}
+    wanted = requested_range(asked, headers["ETag"], size)
+    # Not before: a refusal has to release it.
+    memory = stack.pop_all()
     if wanted is None:
         headers["Content-Length"] = str(size)
         return StreamedResponse(pieces_of(pieces), headers, CHUNKS, memory)
