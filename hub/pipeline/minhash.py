@@ -8,7 +8,7 @@ of the sixteen with a probability of 98.8 %, texts that are 20 % alike with one 
 from __future__ import annotations
 
 from hashlib import blake2b, shake_256
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -101,7 +101,7 @@ def candidates(found: Numbers, neighbours: int) -> tuple[Numbers, Numbers]:
     order = np.argsort(found, axis=None, kind="stable")
     rows, sorted_buckets = order // BANDS, found.ravel()[order]
     at = np.arange(len(rows))
-    pairs = [np.empty(0, np.int64)]
+    pairs: list[NDArray[Any]] = [np.empty(0, np.int64)]
     for distance in range(1, neighbours + 1):
         at = at[at >= distance]
         at = at[sorted_buckets[at] == sorted_buckets[at - distance]]
