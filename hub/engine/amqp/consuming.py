@@ -38,7 +38,7 @@ AHEAD_SHARED: Final = 10
 AGAIN_S: Final = 0.01
 """After a message was requeued by a consumer that goes on, it is delivered again."""
 RETRY_S, RETRY_MAX_S = 0.2, 5.0
-RETURN_POLLS: Final = 500
+RETURN_POLLS: Final = 100
 """Others may have begun to consume the queue, in which case it never has a consumer less."""
 RETURN_POLL_S: Final = 0.01
 _NOT_FOUND: Final = 404

@@ -12,6 +12,7 @@ from typing import Final
 from aiormq.channel import Channel
 from aiormq.exceptions import DeliveryError, PublishError
 
+from ...keyed_locks import KeyedLocks
 from ..port import PublishOutcome
 from .connections import Connections
 from .encoding import EncodedProperties
@@ -71,7 +72,7 @@ class PublishChannels:
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
         self._open: dict[tuple[str, str], PublishChannel] = {}
-        self._locks: dict[tuple[str, str], asyncio.Lock] = {}
+        self._locks: KeyedLocks[tuple[str, str]] = KeyedLocks()
 
     async def publish(
         self,
@@ -90,7 +91,7 @@ class PublishChannels:
 
     async def _opened(self, vhost: str, exchange: str) -> PublishChannel:
         place = vhost, exchange
-        async with self._locks.setdefault(place, asyncio.Lock()):
+        async with self._locks.of(place):
             found = self._open.pop(place, None)
             if found is None or found.channel.is_closed:
                 await self._make_room()
@@ -105,7 +106,6 @@ class PublishChannels:
         for place, one in tuple(self._open.items()):
             if one.is_idle:
                 del self._open[place]
-                self._locks.pop(place, None)
                 with translated():
                     await one.channel.close()
                 return
