@@ -29,7 +29,9 @@ const COLUMNS = [
 export default function deliveries({ signal }) {
   const says = answer("Requests to callbacks, newest first.");
   const picks = ticks({ name: (row) => `${row.webhook_id}, attempt ${row.number}`, acts: (rows) => button(rows.length ? `Resend ${counted(rows.length, "attempt")}` : "Resend all that match",
-    () => attempt(() => resend(rows.length ? { ids: rows.map(({ id }) => String(id)) } : conditions(list.query), rows.length)).then((is_done) => is_done && picks.clear()), null, { disabled: !total }) });
+    () => attempt(async () => {
+      if (await resend(rows.length ? { ids: rows.map(({ id }) => String(id)) } : conditions(list.query), rows.length) === true) picks.clear();
+    }), null, { disabled: !total }) });
   let total = 0;
   const list = table({
     noun: "attempt", signal, search: null, key: (row) => row.id, columns: [picks.column, ...COLUMNS], filters: [...FILTERS, ...vhostFilter()],

@@ -1,3 +1,5 @@
+// Limits of virtual hosts and users.
+
 import { button, column, count, done, empty, formDialog, h, has, heading, pageLink, pages, path, put, remove, session, table, tabs } from "../lib/kit.js";
 import { POLICY_TABS } from "./policies.js";
 
@@ -29,7 +31,7 @@ const KINDS = {
 };
 
 export default function limits({ signal }) {
-  return [heading("Limits"), tabs("Kinds", POLICY_TABS, "Limits"), h("h2", {}, "Of virtual hosts"), list("vhost", signal), h("h2", {}, "Of users"), list("user", signal)];
+  return [heading("Limits", { about: "What a tenant or a client may take at most." }), tabs("Kinds", POLICY_TABS, "Limits"), h("h2", {}, "Of virtual hosts"), list("vhost", signal), h("h2", {}, "Of users"), list("user", signal)];
 }
 
 function list(kind, signal) {

@@ -1,3 +1,5 @@
+// The log of the server as it is written.
+
 import { act, address, answer, asText, button, card, chips, clock, counted, date, done, empty, entries, facts, fill, followEvents, formDialog, get, h, heading, headOf, patch, path, put, quiet, refresh, remove, rowOf, setQuery, state } from "../lib/kit.js";
 
 const LINES = 200;

@@ -27,7 +27,7 @@ export default function policies({ signal }) {
     ],
     empty: () => empty(`No ${many}`, kind === "operator" ? "An operator policy sets limits that policies of users can't exceed." : "A policy gives queues and exchanges arguments by their names, also those that exist already."),
   });
-  return [heading(label, { actions: may_change && button(`New ${one}`, () => change(where, one, null), "main") }), bar, list];
+  return [heading(label, { about: kind === "operator" ? "Limits that policies of users can't exceed." : "Arguments of queues and exchanges by their names. The highest priority that matches holds.", actions: may_change && button(`New ${one}`, () => change(where, one, null), "main") }), bar, list];
 }
 
 function change(where, kind, row) {

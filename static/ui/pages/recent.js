@@ -17,7 +17,7 @@ export function recent(subscription, signal) {
       get("/hub/attempts", { subscription, limit: SHOWN.attempts }, gone), get("/hub/dead-letters", { subscription, page_size: SHOWN.letters }, gone)]);
     patch(page,
       section("Last attempts", all("/deliveries"), attempts.length ? grid("Last attempts", ATTEMPTS, attempts.map(attemptRow)) : h("p", { class: "loading" }, "Nothing was sent yet.")),
-      section("Dead letters", all("/dead-letters", number), letters.length ? grid("Dead letters", LETTERS, letters.map(letterRow)) : h("p", { class: "loading" }, "None: no message of it was given up.")));
+      letters.length > 0 && section("Dead letters", all("/dead-letters", number), grid("Dead letters", LETTERS, letters.map(letterRow))));
   }, signal, EVERY_S);
   return stack(page);
 }

@@ -7,7 +7,7 @@ const SECRET_BYTES = 32;
 const advanced = (values) => values.more;
 const isExchange = (values) => values.resource_type === "exchange";
 
-const FORMATS = [["plain", "The message as it is"], ["cloudevents-binary", "CloudEvents, in headers"], ["cloudevents-structured", "CloudEvents, as JSON"]];
+export const FORMATS = [["plain", "The message as it is"], ["cloudevents-binary", "CloudEvents, in headers"], ["cloudevents-structured", "CloudEvents, as JSON"]];
 const ORDERS = [["loose", "Loose: a failure does not hold up others"], ["strict", "Strict: a failure blocks what comes later"]];
 const KINDS = [["exchange", "An exchange"], ["queue", "A queue, shared with its consumers"]];
 

@@ -4,10 +4,10 @@ import { attempt, button, buttons, card, code, command, count, counted, date, du
 import { condition, isConfirmed, lease, ratio, sinceWhen, sourceLink } from "./hub_words.js";
 import { isOwn } from "./queues.js";
 import { recent } from "./recent.js";
+import { FORMATS } from "./subscribe.js";
 import { address, ask, end, isPaused, pause, renew, resume, sendTest } from "./subscription_acts.js";
 
 const EVERY_S = 2;
-const FORMATS = { plain: "the message as it is", "cloudevents-binary": "CloudEvents, in headers", "cloudevents-structured": "CloudEvents, as JSON" };
 const VERIFIED = { callback: "by its callback", token: "by a token", none: "no" };
 
 export default function subscription({ params, signal }) {
@@ -16,7 +16,7 @@ export default function subscription({ params, signal }) {
     const [text, kind] = condition(row);
     return [
       heading(row.callback, { list: ["Subscriptions", "#/subscriptions"], states: state(text, kind), actions: acts(row) }),
-      stack(troubles(row)), row.condition === "idle" && start(row), figures(row), last, side(stack(card("Health", health(row)), leaseCard(row)), about(row)),
+      stack(troubles(row)), row.condition === "idle" && start(row), figures(row), last, side(leaseCard(row), about(row)),
     ];
   }, signal, EVERY_S);
 }
@@ -66,14 +66,9 @@ function blocked({ id, blocked: { webhook_id, failures, next_attempt_at: next, r
 }
 
 function leaseCard(row) {
-  return card("Lease", lease(row)[0], facts([["Granted for", duration(row.lease_seconds)], ["Ends", [date(row.expires_at), " ", h("small", {}, time(row.expires_at))]]]));
-}
-
-function health({ errors, last_success_at: success }) {
-  if (!errors) return h("p", {}, success ? "No delivery has failed." : "Nothing has been delivered yet.");
-  const at = (microseconds) => time(microseconds / 1000);
-  return facts([["Last error", h("span", { class: errors.error_count ? "problem" : null }, errors.last_error_msg)], ["At", at(errors.last_error_time_microsec)],
-    ["Failing since", errors.error_count ? at(errors.first_error_time_microsec) : null], ["Last success", time(success)]]);
+  const { errors } = row;
+  return card(errors ? "Lease and last error" : "Lease", lease(row)[0], facts([["Granted for", duration(row.lease_seconds)], ["Ends", [date(row.expires_at), " ", h("small", {}, time(row.expires_at))]],
+    ["Last error", errors && [errors.last_error_msg, " ", h("small", {}, time(errors.last_error_time_microsec / 1000))]]]));
 }
 
 function about(row) {
@@ -83,7 +78,7 @@ function about(row) {
     ["Source", [sourceLink(row), " ", row.topic && tag(row.topic)]], ["Virtual host", row.vhost],
     ["Waits in", queue && h("a", { href: link("/queues", row.vhost, queue), title: queue }, isOwn(queue) ? "a queue of the hub" : queue)],
     ["Callback", outside(row.callback)], ["Topic URL", row.topic_url], ["Sink", row.sink && sourceLink(row.sink)],
-    ["Format", FORMATS[options.format] ?? options.format], ["Order", options.order], ["Concurrent requests", options.in_flight || "the default"],
+    ["Format", Object.fromEntries(FORMATS)[options.format] ?? options.format], ["Order", options.order], ["Concurrent requests", options.in_flight || "the default"],
     ["Requests per second", row.max_tps || "no limit"], ["Signed", row.secret ? `yes${options.signature_method ? `, X-Hub-Signature by ${options.signature_method}` : ""}` : "no: the callback can't tell who has sent it"],
     ["Credentials", row.outbound_auth && "sent (basic)"],
   ])), card("Who", facts([["Owner", row.owner || "anonymous"], ["Made at", row.dialect === "websub" ? "/hub (WebSub)" : "/subscribe (RabbitHub)"],

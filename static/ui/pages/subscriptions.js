@@ -5,17 +5,13 @@ import { condition, CONDITIONS, isConfirmed, lease, sinceWhen, sourceLink, succe
 import { newSubscription } from "./subscribe.js";
 import { ask, end, isPaused, pause, renew, resume } from "./subscription_acts.js";
 
-const VERIFIED = { callback: "By its callback", token: "By a token", none: "Not verified" };
-const BREAKERS = { closed: "good", open: "bad" };
 const COLUMNS = [
-  column.named("callback", "Callback", (row) => h("a", { class: "url", href: link("/subscriptions", row.id) }, wrapped(row.callback))),
+  column.named("callback", "Callback", (row) => [h("a", { class: "url", href: link("/subscriptions", row.id) }, wrapped(row.callback)), row.verification === "none" && [" ", tag("never asked")]]),
   column("source", "Source", (row) => [sourceLink(row), " ", row.topic && tag(row.topic, "Topic: the keys it wants")], { sort: "resource_name", wide: true }),
   column.vhost({ hidden: true }),
   column("state", "State", words, { sort: "condition", wide: true }),
   column("success", "Success", success, { sort: "success_ratio", optional: true, help: "Attempts that succeeded, of those lately" }),
   column("lease", "Lease", lease, { sort: "expires_at", optional: true }),
-  column("breaker", "Breaker", (row) => state(row.breaker, BREAKERS[row.breaker] ?? "warn"), { sort: "breaker", hidden: true, help: "Stops sending for a while after ten failures in a row" }),
-  column("verified", "Verified", verified, { optional: true }),
   column("owner", "Owner", (row) => row.owner || "anonymous", { sort: "owner", hidden: true }),
   column("dialect", "Made at", (row) => (row.dialect === "websub" ? "/hub" : "/subscribe"), { hidden: true }),
   column.time("last_success_at", "Last success", { hidden: true }),
@@ -56,11 +52,6 @@ function summary(numbers, all, since) {
 function words(row) {
   const [text, kind, why] = condition(row);
   return [state(text, kind), why && why !== text && below(why)];
-}
-
-function verified(row) {
-  if (row.verification === "none") return state("Not asked", "warn");
-  return isConfirmed(row) ? h("span", { title: VERIFIED[row.verification] }, "Yes") : state("Not yet", "warn");
 }
 
 function acts(row) {

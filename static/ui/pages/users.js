@@ -1,3 +1,5 @@
+// The list of users.
+
 import { answer, button, column, done, FieldError, formDialog, go, h, heading, link, pageLink, pages, path, put, state, table, tag } from "../lib/kit.js";
 
 export const TAGS = [

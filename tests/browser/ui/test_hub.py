@@ -248,6 +248,16 @@ def test_what_a_filter_finds_is_sent_again_after_its_count(
     ui.press("Resend 3 messages", "dialog")
     assert {one.body for one in callback.wait(6, 20)[3:]} == {b"one", b"two", b"three"}
     _wait_dead(api, 0)
+    _wait_attempts(api, number, 6)
+    ui.go(f"/deliveries?subscription={number}")
+    ui.shows("3 of 6 attempts failed: 3 given up. 3 were accepted.", "main .heading")
+    ui.page.act(CHIP.format("Failed for good"), "one.click()")
+    ui.page.wait("document.querySelectorAll('tbody input').length === 3")
+    ui.page.click("tbody input")
+    ui.press("All here", "main")
+    ui.press("Resend 3 attempts", "main")
+    ui.press("Resend 3 messages", "dialog")
+    callback.wait(9, 20)
 
 
 def test_a_test_event_shows_what_was_sent_and_answered(
