@@ -15,7 +15,7 @@ from warrenmq.app.routes.browser_files import UI
 from .axe import THEMES, audit
 from .signed_in import SignedInPage
 
-MAX_BYTES = 344_000
+MAX_BYTES = 350_000
 HOSTILE = '<img src=x onerror="window.harmed=1">\'&amp;'
 TABS = {
     "queues/%2F": ("messages", "consumers", "bindings", "publish"),
