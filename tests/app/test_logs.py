@@ -41,8 +41,13 @@ def logged(server: WarrenServer) -> list[dict[str, Any]]:
 
 
 def accessed(server: WarrenServer, path: str) -> dict[str, Any]:
-    """The line about the request with this path."""
-    (found,) = [one for one in logged(server) if f" {path} " in one["message"]]
+    """The line about the request with this path, which is written after its answer."""
+
+    def lines() -> list[dict[str, Any]]:
+        return [one for one in logged(server) if f" {path} " in one["message"]]
+
+    wait_until(lambda: bool(lines()), 30, f"a line about {path}")
+    (found,) = lines()
     return found
 
 
