@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Generator, Iterator
 
@@ -37,22 +38,42 @@ settings.register_profile(
 settings.register_profile("explore", settings.get_profile("warren"), derandomize=False)
 settings.load_profile("warren")
 
+# A collected test is hundreds of objects that stay, and there are 12,000 in each process.
+gc.disable()
 
-TOGETHER = ("tests/browser", "tests/pipeline")
-"""Folders whose files run in one process each, since their tests share a browser or a Java."""
+
+def pytest_collection_finish() -> None:
+    """Objects that are there now are not looked at for garbage again."""
+    gc.freeze()
+    gc.enable()
+
+
+TOGETHER = {
+    "tests/browser": "Chromium",
+    "tests/pipeline": "Java",
+    "tests/app/commands/test_bench.py": "RabbitMQ",
+    "tests/app/definitions/test_rabbitmq.py": "RabbitMQ",
+    "tests/app/test_metrics_of_rabbitmq.py": "RabbitMQ",
+    "tests/clients/test_management_shapes.py": "RabbitMQ",
+    "tests/conformance/test_management_objects.py": "RabbitMQ",
+    "tests/test_guides.py": "RabbitMQ",
+}
+"""Files and folders that run in one process for each program that their tests share, which takes
+longer to start than most tests to run."""
 
 
 class Scheduling(LoadFileScheduling):  # type: ignore[misc]
-    """Each process runs whole files, or all files of a folder in `TOGETHER`."""
+    """Each process runs whole files, or all files in `TOGETHER` that share a program."""
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
-        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+        return next((TOGETHER[path] for path in TOGETHER if file.startswith(path)), file)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes longest in one process begins first."""
-    items.sort(key=lambda item: not item.nodeid.startswith(TOGETHER))
+    together = tuple(TOGETHER)
+    items.sort(key=lambda item: not item.nodeid.startswith(together))
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -70,10 +91,11 @@ def warren() -> Iterator[WarrenServer]:
 
 @pytest.fixture(scope="session")
 def rabbitmq() -> Iterator[RabbitMQServer]:
-    """One RabbitMQ for the whole run."""
+    """One RabbitMQ for the whole run; it measures itself each second. Files that use it are in
+    `TOGETHER`, and leave no users and virtual hosts behind."""
     if reason := rabbitmq_support.missing():
         pytest.skip(reason)
-    with RabbitMQServer() as server:
+    with RabbitMQServer("rabbitmq_management", "rabbitmq_prometheus") as server:
         yield server
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -56,15 +57,17 @@ def members(node: ast.ClassDef) -> set[str]:
     return found
 
 
-FUNCTIONS: set[str] = set()
-CLASSES: dict[str, set[str]] = {}
-for _file in FILES:
-    if _file.startswith("tests/") and not _file.startswith("tests/support/"):
-        continue  # Of the tests, ARCHITECTURE.md names only what all of them share.
-    _functions, _classes = defined((ROOT / _file).read_text())
-    FUNCTIONS |= _functions
-    for _name, _members in _classes.items():
-        CLASSES[_name] = CLASSES.get(_name, set()) | _members
+@cache
+def known_classes() -> dict[str, set[str]]:
+    """The classes of the product and of `tests/support`, with their members; of the other tests,
+    ARCHITECTURE.md names nothing."""
+    classes: dict[str, set[str]] = {}
+    for file in FILES:
+        if file.startswith("tests/") and not file.startswith("tests/support/"):
+            continue
+        for name, found in defined((ROOT / file).read_text())[1].items():
+            classes[name] = classes.get(name, set()) | found
+    return classes
 
 
 def is_there(name: str) -> bool:
@@ -74,9 +77,9 @@ def is_there(name: str) -> bool:
     if re.fullmatch(r"(app|core|hub|tests|migrations|static)(/\w+)*", name):
         return (ROOT / name).is_dir()
     if match := re.fullmatch(r"([A-Z]\w+)\.(\w+)(\(.*\))?", name):
-        return match[2] in CLASSES.get(match[1], ())
+        return match[2] in known_classes().get(match[1], ())
     if re.fullmatch(r"[A-Z][a-z]\w+(\(.*\))?", name):
-        return name.split("(")[0] in CLASSES or name in OF_OTHERS or hasattr(builtins, name)
+        return name.split("(")[0] in known_classes() or name in OF_OTHERS or hasattr(builtins, name)
     return True
 
 

@@ -99,7 +99,9 @@ def words(text: str) -> str:
     return f" {' '.join(re.findall(r'[a-z]+', apart.lower()))} "
 
 
-TEXTS = {name: words(f"{name}\n{(ROOT / name).read_text()}") for name in files(ALL)}
+@cache
+def texts() -> dict[str, str]:
+    return {name: words(f"{name}\n{(ROOT / name).read_text()}") for name in files(ALL)}
 
 
 def test_retired_words_stay_away() -> None:
@@ -107,13 +109,13 @@ def test_retired_words_stay_away() -> None:
         f"{name}: '{word}' is retired, write {instead}"
         for word, (instead, places) in RETIRED.items()
         for name in files(places)
-        if f" {word} " in TEXTS[name] and (word, name) not in EXCEPTIONS
+        if f" {word} " in texts()[name] and (word, name) not in EXCEPTIONS
     ]
     assert found == []
 
 
 def test_exceptions_are_needed() -> None:
-    kept = [(word, name) for word, name in EXCEPTIONS if f" {word} " in TEXTS[name]]
+    kept = [(word, name) for word, name in EXCEPTIONS if f" {word} " in texts()[name]]
     assert kept == list(EXCEPTIONS) and all(word in RETIRED for word, _ in kept)
 
 

@@ -19,7 +19,7 @@ from standardwebhooks.webhooks import Webhook
 from tests.clients.blocks import SHOWN, write_files
 from tests.support.http import Callback
 from tests.support.process import wait_until
-from tests.support.rabbitmq import RabbitMQServer, missing
+from tests.support.rabbitmq import RabbitMQServer
 from tests.support.server import WarrenServer
 
 GUIDES = Path(__file__).parents[1] / "docs" / "guides"
@@ -50,14 +50,6 @@ def run(warren: WarrenServer, tmp_path: Path) -> Run:
     return run
 
 
-@pytest.fixture(scope="module")
-def other() -> Iterator[RabbitMQServer]:
-    if reason := missing():
-        pytest.skip(reason)
-    with RabbitMQServer("rabbitmq_management") as server:
-        yield server
-
-
 @pytest.fixture
 def http(warren: WarrenServer) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=warren.http_url, auth=("guest", "guest"), timeout=LIMIT_S) as http:
@@ -65,15 +57,15 @@ def http(warren: WarrenServer) -> Iterator[httpx.Client]:
 
 
 def test_from_rabbitmq(
-    other: RabbitMQServer, warren: WarrenServer, run: Run, tmp_path: Path
+    rabbitmq: RabbitMQServer, warren: WarrenServer, run: Run, tmp_path: Path
 ) -> None:
     replaced = {
-        "rabbit.example:15672": f"{other.host}:{other.management_port}",
-        "rabbit.example:5672": f"{other.host}:{other.port}",
+        "rabbit.example:15672": f"{rabbitmq.host}:{rabbitmq.management_port}",
+        "rabbit.example:5672": f"{rabbitmq.host}:{rabbitmq.port}",
         "localhost:5672": f"{warren.host}:{warren.amqp_port}",
     }
     write_files([GUIDES / "from-rabbitmq.md"], tmp_path, replaced)
-    with pika.BlockingConnection(pika.URLParameters(other.amqp_url)) as connection:
+    with pika.BlockingConnection(pika.URLParameters(rabbitmq.amqp_url)) as connection:
         channel = connection.channel()
         channel.queue_declare("unsold", durable=True, arguments={"x-max-priority": 5})
         channel.queue_bind("unsold", "amq.topic", "eu.#")

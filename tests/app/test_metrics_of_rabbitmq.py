@@ -11,7 +11,6 @@ import pytest
 from pika.adapters.blocking_connection import BlockingChannel
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.support import rabbitmq as rabbitmq_support
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
 from tests.support.server import WarrenServer
@@ -48,19 +47,17 @@ OTHER_LABELS = {
 
 
 @pytest.fixture(scope="module")
-def channels() -> Iterator[tuple[str, str]]:
+def channels(rabbitmq: RabbitMQServer) -> Iterator[tuple[str, str]]:
     """The URLs of the metrics of both, each with a connection that has published and consumed."""
-    if reason := rabbitmq_support.missing():
-        pytest.skip(reason)
-    with RabbitMQServer("rabbitmq_prometheus") as rabbit, WarrenServer() as warren:
+    with WarrenServer() as warren:
         connections = [
             pika.BlockingConnection(pika.URLParameters(url))
-            for url in (rabbit.amqp_url, warren.amqp_url)
+            for url in (rabbitmq.amqp_url, warren.amqp_url)
         ]
         for connection in connections:
             use(connection.channel())
             connection.process_data_events(0.1)
-        yield f"http://127.0.0.1:{rabbit.prometheus_port}", warren.http_url
+        yield f"http://127.0.0.1:{rabbitmq.prometheus_port}", warren.http_url
         for connection in connections:
             connection.close()
 

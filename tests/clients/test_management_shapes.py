@@ -12,7 +12,6 @@ import httpx
 import pika
 import pytest
 
-from tests.support import rabbitmq as rabbitmq_support
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
 from tests.support.server import WarrenServer
@@ -37,7 +36,8 @@ class Request(NamedTuple):
 
 NODE = {
     "exchange_types[].internal_purpose": "of plugins", "contexts[].cowboy_opts": "of its server",
-    "contexts[].ssl_opts": "the same", "config_files[]": "none has to be",
+    "contexts[].ssl_opts": "the same", "contexts[].protocol": "of a plugin",
+    "config_files[]": "none has to be",
     "ra_open_file_metrics": "there is no Raft", "metrics_gc_queue_length": "nor such a queue",
     "gc_num": "the garbage collector is Python's", "gc_bytes_reclaimed": "as above",
     "context_switches": "not counted", "io_": "not counted",
@@ -48,7 +48,8 @@ NODE = {
 }  # fmt: skip
 OVERVIEW = {
     "exchange_types[].internal_purpose": "of plugins", "contexts[].cowboy_opts": "of its server",
-    "contexts[].ssl_opts": "the same", "listeners[].socket_opts": "Erlang's",
+    "contexts[].ssl_opts": "the same", "contexts[].protocol": "of a plugin",
+    "listeners[].socket_opts": "Erlang's",
     "message_stats.disk_": "not counted", "message_stats.reject": "LavinMQ's",
     "default_queue_type": "newer than 3.10",
     "sample_retention_policies": "other times",
@@ -201,16 +202,13 @@ class Api:
 
 
 @pytest.fixture(scope="module")
-def theirs() -> Iterator[Api]:
-    if reason := rabbitmq_support.missing():
-        pytest.skip(reason)
-    with RabbitMQServer("rabbitmq_management") as server:
-        api = Api(f"http://{server.host}:{server.management_port}", server.port)
-        # It measures its node a few seconds after the start.
-        wait_until(lambda: "mem_used" in api(Request("GET", "/nodes"))[1][0], 60, "figures")
-        with _watched(api, server.host, server.port):
-            yield api
-        api.close()
+def theirs(rabbitmq: RabbitMQServer) -> Iterator[Api]:
+    api = Api(f"http://{rabbitmq.host}:{rabbitmq.management_port}", rabbitmq.port)
+    # It measures its node a few seconds after the start.
+    wait_until(lambda: "mem_used" in api(Request("GET", "/nodes"))[1][0], 60, "figures")
+    with _watched(api, rabbitmq.host, rabbitmq.port):
+        yield api
+    api.close()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ import pika
 import pytest
 from pika.exceptions import ConnectionClosedByBroker
 
-from tests.support import rabbitmq as rabbitmq_support
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
 from tests.support.server import WarrenServer
@@ -84,10 +83,8 @@ def management(request: pytest.FixtureRequest) -> Iterator[Management]:
         with WarrenServer(dev=True) as server:
             yield from _management("warren", server.amqp_url, server.http_port)
         return
-    if reason := rabbitmq_support.missing():
-        pytest.skip(reason)
-    with RabbitMQServer("rabbitmq_management") as other:
-        yield from _management("rabbitmq", other.amqp_url, other.management_port)
+    other: RabbitMQServer = request.getfixturevalue("rabbitmq")
+    yield from _management("rabbitmq", other.amqp_url, other.management_port)
 
 
 def _management(name: str, amqp_url: str, http_port: int) -> Iterator[Management]:
