@@ -18,11 +18,11 @@ pytestmark = pytest.mark.promise
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "cold"])
 def test_inside(fast: bool) -> None:
-    run(Timed, lambda: Pair(Inside(fast=fast, pages=not fast), Model()), cases=55, steps=50)
+    run(Timed, lambda: Pair(Inside(fast=fast, pages=not fast), Model()), cases=30, steps=50)
 
 
 def test_exchanges_that_choose_wait_or_remember() -> None:
-    run(Special, lambda: Pair(Inside(pages=True), Model()), cases=35, steps=50)
+    run(Special, lambda: Pair(Inside(pages=True), Model()), cases=20, steps=50)
 
 
 @pytest.mark.parametrize("fast", [True, False], ids=["fast", "cold"])
