@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from ..engine.port import BindingSpec, BulkConsumer, Engine, Numbered, QueueSpec
-from .cursors import ResumeCursor
+from .cursors import ResumeCursor, cursors_of
 from .encoding import MessageEncoder
 from .reasons import Reason
 from .recent import RecentBytes, RecentMessages
@@ -29,7 +29,7 @@ LINGER_S: Final = 30.0
 
 
 class Broadcast:
-    """One broadcast. Its messages are numbered from 0; the cursor of the first is `0-TAG`."""
+    """One broadcast. Its messages are numbered from 0; the cursor of the first is `0@TAG`."""
 
     def __init__(
         self,
@@ -162,7 +162,7 @@ class Broadcast:
     def _take(self, messages: Sequence[Numbered]) -> None:
         first = self._taken
         numbers = range(first, first + len(messages))
-        batch = self._encoder.encode(messages, [f"{number}-{self._tag}" for number in numbers])
+        batch = self._encoder.encode(messages, cursors_of(numbers, self._tag))
         self._recent.add(first, batch)
         self._taken += len(messages)
         self._pending.append((first, batch, list(self._readers)))

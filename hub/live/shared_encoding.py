@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from .batch import EncodedBatch
+from .cursors import cursors_of
 from .encoding import MessageEncoder
 
 if TYPE_CHECKING:
@@ -39,8 +40,7 @@ class SharedEncoding:
         place = tag, keys, offsets[0], len(offsets)
         found = self._batches.get(place)
         if found is None:
-            cursors = [f"{offset}-{tag}" for offset in offsets]
-            found = self._encoder.encode(read(), cursors)
+            found = self._encoder.encode(read(), cursors_of(offsets, tag))
             self._keep(place, found)
         return found
 

@@ -245,14 +245,15 @@ def test_a_message_has_the_same_number_at_each_door(
 
     with LiveStream(f"{url}?cursor={before}", sse=True) as stream:
         events = stream.take(10)
-    tag = before.removeprefix("first-")
-    ids = [f"{number}-{tag}" for number in range(10)]
+    tag = before.removeprefix("first@")
+    ids = [f"{number}@{tag}" for number in range(10)]
     assert [one["id"] for one in events] == [one["data"]["cursor"] for one in events] == ids
     assert [one["data"]["body"].encode() for one in events] == BODIES
     with LiveStream(url, sse=True, last_event_id=ids[4]) as stream:
         assert stream.next() == events[5]
-    with LiveStream(f"{url}?cursor=5") as stream:
-        assert stream.next() == events[5]["data"]
+    for earlier in ("5", f"5-{tag}"):
+        with LiveStream(f"{url}?cursor={earlier}") as stream:
+            assert stream.next() == events[5]["data"]
     polled = http.get(f"{url}?cursor={ids[4]}", headers=poll).json()
     assert polled == {"messages": [one["data"] for one in events[5:]], "cursor": ids[9]}
 

@@ -69,7 +69,7 @@ class TestForms:
             found = stream.next()
         assert stream.response.headers["content-type"] == "application/x-ndjson"
         assert found.pop("id").startswith("msg_")
-        assert found.pop("cursor").startswith("0-")
+        assert found.pop("cursor").startswith("0@")
         assert found == {
             "exchange": "news",
             "routing_key": "eu.1",
@@ -181,10 +181,10 @@ class TestGoingOn:
             assert again.next()["data"]["body"] == "2"
 
     def test_an_unknown_cursor_is_answered_with_a_gap(self, http: httpx.Client, news: str) -> None:
-        with LiveStream(f"{news}?cursor=7-abc", sse=True) as stream:
+        with LiveStream(f"{news}?cursor=7@abc", sse=True) as stream:
             event = stream.next()
-            assert (event["event"], event["data"]["from"]) == ("gap", "7-abc")
-            assert event["id"] == event["data"]["to"].replace("0-", "first-")
+            assert (event["event"], event["data"]["from"]) == ("gap", "7@abc")
+            assert event["id"] == event["data"]["to"].replace("0@", "first@")
             publish(http, "a", "new")
             new = stream.next()
         assert (new["id"], new["data"]["body"]) == (event["data"]["to"], "new")
@@ -213,7 +213,7 @@ def number(found: Item) -> int:
 
 
 def number_of(cursor: str) -> int:
-    number, _ = cursor.split("-")
+    number, _ = cursor.split("@")
     return -1 if number == "first" else int(number)
 
 
@@ -229,7 +229,7 @@ class TestLongPolls:
         assert again == {"messages": [], "cursor": found["cursor"]}
 
     def test_a_gap_is_the_first_message(self, http: httpx.Client, news: str) -> None:
-        found = http.get(f"{news}?cursor=5-abc", headers=POLL).json()
+        found = http.get(f"{news}?cursor=5@abc", headers=POLL).json()
         assert found["messages"][0]["event"] == "gap"
         assert found["cursor"] == found["messages"][0]["cursor"]
 

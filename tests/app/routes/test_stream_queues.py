@@ -174,9 +174,9 @@ class TestKept:
 
     def test_a_cursor_of_another_stream(self, http: httpx.Client, path: str) -> None:
         publish(http, path, "1")
-        with LiveStream(f"{http.base_url}/stream/{path}?cursor=9-abcdef") as stream:
+        with LiveStream(f"{http.base_url}/stream/{path}?cursor=9@abcdef") as stream:
             gap = stream.next()
-            assert (gap["event"], gap["from"]) == ("gap", "9-abcdef")
+            assert (gap["event"], gap["from"]) == ("gap", "9@abcdef")
             first = stream.next()
         assert (first["body"], first["cursor"]) == ("1", gap["to"])
         with LiveStream(f"{http.base_url}/stream/{path}?cursor={gap['cursor']}") as again:
@@ -219,7 +219,7 @@ def test_a_gap_that_retention_made(http: httpx.Client) -> None:
     url = f"{http.base_url}/stream/q/short"
     with LiveStream(f"{url}?cursor=0") as stream:
         gap, first = stream.take(2)
-    assert (gap["event"], gap["from"].split("-")[0]) == ("gap", "first")
+    assert (gap["event"], gap["from"].split("@")[0]) == ("gap", "first")
     assert first["cursor"] == gap["to"] != gap["cursor"]
     with LiveStream(f"{url}?cursor={gap['cursor']}") as stream:
         assert stream.next() == first
