@@ -94,7 +94,7 @@ QUERIES: Final[Mapping[str, str]] = {
     "queue": "Only those of this queue.",
     "reason": "Only those that failed for this reason.",
     "resource_name": "Only those of this exchange or queue.",
-    "condition": "How subscriptions are; what keeps messages from arriving comes first.",
+    "condition": "How subscriptions are; the worst comes first.",
     "resource_type": "Only those of exchanges, or of queues.",
     "routing_key": "Only those with this routing key.",
     "search": "Only those with this text in name, title or URL.",

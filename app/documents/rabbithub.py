@@ -78,7 +78,7 @@ class Subscription(Resource):
     secret: str | None
     options: Table
     condition: Literal[
-        "open", "blocked", "failing", "suspended", "unconfirmed", "paused", "idle", "delivering"
+        "suspended", "blocked", "open", "failing", "unconfirmed", "paused", "idle", "delivering"
     ]
     paused_reason: str | None
     suspended_reason: str | None

@@ -1,8 +1,7 @@
-"""How a subscription is, in one word: what keeps its messages from arriving comes first."""
+"""How a subscription is, in one word: the first that holds, the worst first."""
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Literal, get_args
@@ -10,30 +9,30 @@ from typing import Any, Final, Literal, get_args
 from ...hub.delivery.breaker import BreakerState
 from ...hub.subscriptions.active import ActiveSubscription
 from ...hub.subscriptions.subscription import SubscriptionStatus
+from ..responses.time_slice import TimeSlice
 from ..responses.times import rfc3339
 
 Condition = Literal[
-    "open", "blocked", "failing", "suspended", "unconfirmed", "paused", "idle", "delivering"
+    "suspended", "blocked", "open", "failing", "unconfirmed", "paused", "idle", "delivering"
 ]
-"""The worst first."""
+"""The worst first, the order in which `condition` looks for them."""
 _RANKS: Final = {word: rank for rank, word in enumerate(get_args(Condition))}
-PORTION: Final = 500
-"""Counted at once: some 1 ms."""
 
 
 def condition(active: ActiveSubscription) -> Condition:
     if active.state.missing_source:
         return "suspended"
+    is_delivered = active.is_served and not active.subscription.reason
+    if is_delivered and active.blocking is not None:
+        return "blocked"
+    if is_delivered and active.breaker_state is BreakerState.OPEN:
+        return "open"
+    if is_delivered and active.error_count:
+        return "failing"
     if active.subscription.status is SubscriptionStatus.UNVERIFIED:
         return "unconfirmed"
-    if active.subscription.reason or not active.is_served:
+    if not is_delivered:
         return "paused"
-    if active.blocking is not None:
-        return "blocked"
-    if active.breaker_state is BreakerState.OPEN:
-        return "open"
-    if active.error_count:
-        return "failing"
     return "delivering" if active.last_success_at else "idle"
 
 
@@ -50,13 +49,12 @@ async def summary(
     fails."""
     found = Counter[Condition]()
     since: float | None = None
-    for start in range(0, len(active_subscriptions), PORTION):
-        for active in active_subscriptions[start : start + PORTION]:
-            if not passes(active):
-                continue
+    time_slice = TimeSlice()
+    for active in active_subscriptions:
+        if passes(active):
             found[condition(active)] += 1
             if active.failure_state is not None and active.error_count:
                 since = min(since or active.failure_state.first_error_at,
                             active.failure_state.first_error_at)  # fmt: skip
-        await asyncio.sleep(0)
+        await time_slice.yield_if_over()
     return {"conditions": dict(found), "failing_since": rfc3339(since)}

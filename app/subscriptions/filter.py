@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, get_args
@@ -13,13 +12,12 @@ from starlette.responses import Response
 from ...hub.requests import Word
 from ...hub.subscriptions.active import ActiveSubscription
 from ..problems import Problem
+from ..responses.time_slice import TimeSlice
 from .condition import Condition, condition, rank
 from .document import described
 from .ordering import in_order
 
 PAGE_SIZE, MAX_PAGE_SIZE = 100, 500
-SLICE = 200
-"""Subscriptions described before the event loop runs other tasks: about 2 ms."""
 DAY_S = 86_400
 MAX_DAYS = 36_500
 _NO_STORE = {"Cache-Control": "no-cache"}
@@ -148,11 +146,10 @@ async def answer(
     paging = {} if page is None else {**paging_of(page, len(found)), "total_count": len(rows)}
     if page is not None:
         found = found[(page.number - 1) * page.size : page.number * page.size]
-    parts = []
-    for start in range(0, len(found), SLICE):
-        described_ones = [describe(active) for active in found[start : start + SLICE]]
-        parts.append(msgspec.json.encode(described_ones)[1:-1])
-        await asyncio.sleep(0)
+    parts, time_slice = [], TimeSlice()
+    for active in found:
+        parts.append(msgspec.json.encode(describe(active)))
+        await time_slice.yield_if_over()
     rest = msgspec.json.encode({**paging, **(more or {})})[1:]
     comma = b"," if len(rest) > 1 else b""
     body = b'{"%s":[%s]%s%s' % (key.encode(), b",".join(parts), comma, rest)

@@ -9,9 +9,10 @@ from starlette.responses import Response
 from ....core.queue.consumer import Consumer
 from ....core.vhost import VirtualHost
 from ...documents import objects
+from ...responses.time_slice import TimeSlice
 from .call import Call
 from .consumer_json import consumer_json
-from .lists import ListSpec, TimeSlice, list_of, listing
+from .lists import ListSpec, list_of, listing
 from .required_tags import MANAGEMENT, sees
 from .route import Routes
 

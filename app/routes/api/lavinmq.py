@@ -18,12 +18,13 @@ from ....core.proto.connections import connections_of
 from ...documents import objects, rabbitmq, requests
 from ...logs.tail import LINES_MAX
 from ...problems import Problem
+from ...responses.time_slice import TimeSlice
 from . import definitions
 from .call import NO_STORE, Call
 from .connections import connection_of, require_closing
 from .consumer_json import channel_name
 from .event_stream import SSE
-from .lists import ListSpec, TimeSlice, bare_list, list_of, listing
+from .lists import ListSpec, bare_list, list_of, listing
 from .log import QUERY, followed
 from .message_json import message_json
 from .messages import MAX_LOOKED, payload_form, peeked, readable

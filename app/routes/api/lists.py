@@ -6,12 +6,10 @@ described. A list without a page is sent as it is made.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 from itertools import islice
-from time import perf_counter
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
@@ -23,6 +21,7 @@ from ....core.auth.patterns import linear_matcher
 from ....core.counted import counted
 from ...documents import objects
 from ...problems import Problem
+from ...responses.time_slice import TimeSlice
 from .call import NO_STORE, Call
 from .columns import Document, columns_of, look_up, reduced
 from .required_tags import RequiredTag
@@ -37,8 +36,6 @@ LIST_QUERY: Final = (
 """Query parameters of every list; others are ignored, as in RabbitMQ."""
 PAGE_SIZE: Final = 100
 PAGE_SIZE_MAX: Final = 500
-_SLICE_S: Final = 0.001
-"""A request of another waits for some three slices: its bytes, its task and its answer."""
 _PORTION: Final = 256
 """Rows between two looks at the clock, where each takes about a microsecond."""
 _MEDIA_TYPE: Final = "application/json"
@@ -66,18 +63,6 @@ class ListSpec(Generic[Row]):
             return found
         path = column.split(".")
         return lambda row: look_up(self.describe(row), path)
-
-
-class TimeSlice:
-    """Yields to the event loop whenever a millisecond has passed."""
-
-    def __init__(self) -> None:
-        self._until_s = perf_counter() + _SLICE_S
-
-    async def yield_if_over(self) -> None:
-        if perf_counter() >= self._until_s:
-            await asyncio.sleep(0)
-            self._until_s = perf_counter() + _SLICE_S
 
 
 async def gathered(rows: Iterable[Row]) -> list[Row]:
@@ -257,16 +242,15 @@ async def bare_list(rows: Sequence[Row], describe: Callable[[Row], Document]) ->
 
 async def _chunks(rows: Iterable[Row], describe: Callable[[Row], Document]) -> AsyncIterator[bytes]:
     """Yields a JSON list in pieces of some milliseconds each."""
-    separator, buffer, until_s = b"[", bytearray(), perf_counter() + _SLICE_S
+    separator, buffer, time_slice = b"[", bytearray(), TimeSlice()
     for row in rows:
         buffer += separator
         buffer += msgspec.json.encode(describe(row))
         separator = b","
-        if perf_counter() >= until_s:
+        if time_slice.is_over:
             yield bytes(buffer)
             buffer.clear()
-            await asyncio.sleep(0)
-            until_s = perf_counter() + _SLICE_S
+            await time_slice.yield_if_over()
     yield bytes(buffer) + (b"]" if separator == b"," else b"[]")
 
 

@@ -19,11 +19,12 @@ from ...documents import objects, requests
 from ...overview.history import DELIVERIES
 from ...overview.trouble import TROUBLES, Trouble, trouble_of, troubles_of
 from ...requests.properties import short_string
+from ...responses.time_slice import TimeSlice
 from .body import Body
 from .call import Call, answer
 from .declared import arguments_of, check_new_name
 from .filters import Filters
-from .lists import ListSpec, TimeSlice, filtered, gathered, list_of, listing
+from .lists import ListSpec, filtered, gathered, list_of, listing
 from .own_objects import WITHOUT_HUB, shown_in, subscription_of
 from .queue_json import idle_since_ms, queue_json, single_queue_json
 from .required_tags import MANAGEMENT, sees

@@ -14,10 +14,11 @@ from ....core.proto.connections import connections_of
 from ....core.queue.consumer import Consumer
 from ....core.queue.queue import Queue
 from ...documents import objects
+from ...responses.time_slice import TimeSlice
 from ...responses.times import rfc3339
 from .call import Call
 from .consumer_json import OWN, channel_name
-from .lists import TimeSlice, list_of, listing_of
+from .lists import list_of, listing_of
 from .required_tags import MANAGEMENT
 from .route import Routes
 

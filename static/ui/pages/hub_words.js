@@ -24,9 +24,9 @@ export function reasonOf({ reason }) {
   return reason.replace(/^\d+ (attempts|failures), the last: /, "");
 }
 
-// How a subscription is: [words, kind of state, why], by the server's word; what keeps messages from arriving comes first.
+// How a subscription is: [words, kind of state, why], by the server's word; the worst first.
 export const CONDITIONS = {
-  open: ["Breaker open", "bad"], blocked: ["Blocked", "bad"], failing: ["Failing", "warn"], suspended: ["Source is gone", "bad"],
+  suspended: ["Source is gone", "bad"], blocked: ["Blocked", "bad"], open: ["Breaker open", "bad"], failing: ["Failing", "warn"],
   unconfirmed: ["Not confirmed", "warn"], paused: ["Paused", "warn"], idle: ["Nothing sent yet", ""], delivering: ["Delivering", "good"],
 };
 

@@ -23,7 +23,7 @@ const FILTERS = [
   { name: "resource_type", label: "Kind", chip: true }, { name: "resource_name", label: "Source", chip: true },
 ];
 
-const TROUBLES = ["open", "blocked", "failing", "suspended"];
+const TROUBLES = ["suspended", "blocked", "open", "failing"];
 
 export default function subscriptions({ signal }) {
   const says = answer("URLs that get messages of exchanges and queues by POST.");

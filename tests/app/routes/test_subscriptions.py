@@ -19,8 +19,8 @@ from tests.app.support import problem
 from tests.hub.support import until
 from tests.support.http import Answer, Callback
 from tests.support.settings import hub_settings
+from warrenmq.app.responses import time_slice
 from warrenmq.app.subscriptions import batch as subscription_batch
-from warrenmq.app.subscriptions import filter as listing
 from warrenmq.app.subscriptions.entry import IGNORED, READ
 from warrenmq.hub.service import Hub
 from warrenmq.hub.topics.names import CONTENT, topic_key
@@ -96,7 +96,7 @@ class TestListing:
     async def test_a_list_made_in_slices_is_complete(
         self, hub: Hub, http: AsyncClient, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(listing, "SLICE", 2)
+        monkeypatch.setattr(time_slice, "SLICE_S", 0.0)
         for topic in "abcde":
             await hub.subscriptions.put_inactive(entry("in", topic))
         assert [one["topic"] for one in await listed(http)] == list("abcde")

@@ -263,17 +263,21 @@ class TestOrder:
         self, hub: Hub, http: AsyncClient, callback: Callback
     ) -> None:
         unasked = await make(hub, "a")
-        for topic in ("b", "c"):
+        for topic in "bcde":
             await hub.subscriptions.subscribe(entry("in", topic, callback=callback.url))
         by_topic = {one.subscription.topic: one for one in hub.subscription_store.all()}
         by_topic["c"].failed("no", 1_700_000_000.0)
+        for topic in "de":
+            by_topic[topic].failed("no", 1_700_000_001.0).breaker.state = BreakerState.OPEN
+        by_topic["e"].state.wait_for_source("it is gone")
         page = await get(http, f"{PATH}?sort=condition&condition=failing&page=1")
-        assert page["conditions"] == {"failing": 1, "idle": 1, "unconfirmed": 1}
+        worst_first = ["suspended", "open", "failing", "unconfirmed", "idle"]
+        assert page["conditions"] == dict.fromkeys(worst_first, 1)
         assert page["failing_since"] == "2023-11-14T22:13:20.000Z"
         assert [one["topic"] for one in page["subscriptions"]] == ["c"]
         found = await listed(http, "?sort=condition")
-        assert [one["condition"] for one in found] == ["failing", "unconfirmed", "idle"]
-        assert found[1]["id"] == unasked
+        assert [one["condition"] for one in found] == worst_first
+        assert found[3]["id"] == unasked
         assert "condition is" in refused(await http.get(f"/api{PATH}?condition=ill"), 400)
 
     async def test_thousands_are_sorted_as_few_are(self, hub: Hub) -> None:
