@@ -64,7 +64,7 @@ class VhostCounts:
         ready, unacknowledged = queue.ready_count, queue.unacked_count
         if queue.ring is not None:
             self.consumers += queue.consumer_count
-        trouble = trouble_of(self._broker, queue)
+        trouble = trouble_of(self._broker, queue) if ready else Trouble.NONE
         if (trouble or queue.is_paused) and not is_reserved(queue.name):
             for kind in troubles_of(queue, trouble):
                 self.troubles[kind] += 1
@@ -80,13 +80,16 @@ class VhostCounts:
             self._look(queue, trouble, ready, unacknowledged)
 
     def _look(self, queue: Queue, trouble: Trouble, ready: int, unacknowledged: int) -> None:
-        if trouble is Trouble.NONE:
+        """Lists the queue if it is worse than one that is listed."""
+        rank = trouble is Trouble.NO_CONSUMER, ready + unacknowledged
+        is_full = len(self.troubled) == SHOWN
+        if trouble is Trouble.NONE or (is_full and rank <= self.troubled[0][:2]):
             return
         found = TroubledQueue(
-            trouble is Trouble.NO_CONSUMER, ready + unacknowledged, queue.vhost, queue.name,
-            unacknowledged, queue.consumer_count, growth_per_s(self._broker, queue),
+            *rank, queue.vhost, queue.name, unacknowledged, queue.consumer_count,
+            growth_per_s(self._broker, queue),
         )  # fmt: skip
-        if len(self.troubled) < SHOWN:
-            heappush(self.troubled, found)
-        else:
+        if is_full:
             heappushpop(self.troubled, found)
+        else:
+            heappush(self.troubled, found)

@@ -12,8 +12,6 @@ from ...core.queue.queue import Queue
 GROWING_MESSAGES: Final = 100
 """Ready messages from which a queue may count as growing: shorter ones go up and down."""
 GROWING_RATE: Final = 1.0
-
-
 TROUBLES: Final = ("no_consumer", "growing", "paused")
 """What queues are counted by, and lists of them filtered by."""
 
@@ -40,8 +38,10 @@ def trouble_of(broker: Broker, queue: Queue) -> Trouble:
 
 def troubles_of(queue: Queue, trouble: Trouble) -> Iterator[str]:
     """Yields which of `TROUBLES` a queue with this trouble has."""
-    if trouble is not Trouble.NONE:
-        yield trouble.name.lower()
+    if trouble is Trouble.NO_CONSUMER:
+        yield "no_consumer"
+    elif trouble is Trouble.GROWING:
+        yield "growing"
     if queue.is_paused:
         yield "paused"
 

@@ -66,12 +66,14 @@ def add_user(http: httpx.Client, name: str, tags: str, vhost: str = "%2F") -> tu
 def test_a_snapshot_shows_rates_and_queues_without_consumers(warren: WarrenServer) -> None:
     with client(warren) as http, following(http) as events:
         assert next(events)[0] == "history"
-        http.put("/api/queues/%2F/waiting", json={}).raise_for_status()
-        publish(http, "waiting", 5)
+        for name, count in (*((f"short-{number}", 1) for number in range(6)), ("waiting", 5)):
+            http.put(f"/api/queues/%2F/{name}", json={}).raise_for_status()
+            publish(http, name, count)
         found = until(events, lambda one: any(x["name"] == "waiting" for x in one["queues"]))
-        (stuck,) = [one for one in found["queues"] if one["name"] == "waiting"]
+        stuck = found["queues"][0]
+        assert (stuck["name"], len(found["queues"])) == ("waiting", 5)
         assert (stuck["messages"], stuck["consumers"], stuck["reason"]) == (5, 0, "no consumer")
-        assert found["troubled_queues"] == {"no_consumer": 1, "growing": 0, "paused": 0}
+        assert found["troubled_queues"] == {"no_consumer": 7, "growing": 0, "paused": 0}
         assert found["messages"]["ready"] >= 5
         assert found["objects"]["vhosts"] >= 1
         assert {one["level"] for one in found["state"]} == {"ok"}
