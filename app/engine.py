@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..core.broker import Broker
@@ -15,11 +17,16 @@ if TYPE_CHECKING:
     from ..hub.engine.amqp.engine import AmqpEngine
 
 
+log = logging.getLogger(__name__)
+
+
 class EngineUnfit(CommandError):
     """The cluster is there, and can't keep the hub's promises."""
 
 
-async def connect(address: EngineAddress, broker: Broker) -> AmqpEngine:
+async def connect(
+    address: EngineAddress, broker: Broker, hub_id: str, on_taken_over: Callable[[], None]
+) -> AmqpEngine:
     """Returns the engine once it is checked, with what the cluster has.
 
     Raises `ConfigError` if the client library is missing, `Unreachable`, and `EngineUnfit` after a
@@ -30,7 +37,7 @@ async def connect(address: EngineAddress, broker: Broker) -> AmqpEngine:
     except ModuleNotFoundError as error:
         text = f"the engine needs the package {error.name}: pip install 'warrenmq[cluster]'"
         raise ConfigError(text) from error
-    engine = AmqpEngine(address, broker)
+    engine = AmqpEngine(address, broker, hub_id, on_taken_over)
     try:
         found = await engine.check()
         for line in found:
@@ -45,3 +52,11 @@ async def connect(address: EngineAddress, broker: Broker) -> AmqpEngine:
         await engine.stop()
         raise
     return engine
+
+
+async def take_over(engine: AmqpEngine, hub_id: str) -> None:
+    """Ends the connections of the hub that was active before, and has not stopped by itself."""
+    try:
+        await engine.take_over(hub_id)
+    except EngineUnavailable as error:
+        log.warning("connections of the hub before end when RabbitMQ finds them dead: %s", error)

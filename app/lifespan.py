@@ -32,8 +32,9 @@ from ..core.store.offline import LOG
 from ..hub.engine.embedded import EmbeddedEngine
 from ..hub.engine.own import is_own
 from ..hub.engine.port import Engine
+from ..hub.peers.peers import Peers
 from ..hub.processes.starter import ProcessStarter
-from ..hub.service import Hub
+from ..hub.service import Hub, key_path
 from ..hub.storage.schema import DATABASE_NAME, refuse_newer_file
 from .access.authentication import Authenticator
 from .access.clients import Clients
@@ -49,7 +50,7 @@ from .configuration.parts import broker_limits, hub_settings
 from .configuration.settings import Settings
 from .configuration.tls import certificate_name, verify
 from .context import Context
-from .engine import connect
+from .engine import connect, take_over
 from .exposure import Exposure
 from .http.access_log import AccessLog
 from .http.listen import Sockets, name_of
@@ -62,11 +63,13 @@ from .node import Listening, Node, node_name
 from .overview.live import LiveOverview
 from .routes.publish import HttpPublisher
 from .snapshots import Snapshots, clear
+from .standby import Standby, TakenOver
 from .storage import open_store, stop_store
 from .telemetry import start_telemetry
 from .tunnels.host import TunnelHost
 
 if TYPE_CHECKING:
+    from ..hub.engine.amqp.engine import AmqpEngine
     from ..hub.spans import Spans
 
 
@@ -104,6 +107,11 @@ class Warren:
         self._setup_link: SetupLink | None = None
         self._address = settings.engine_address()
         """Where the engine's cluster is; None for the embedded engine."""
+        self._cluster: AmqpEngine | None = None
+        self._peers = self._create_peers()
+        """Only with a cluster's engine and a database that other hubs can have too."""
+        self._standby: Standby | None = None
+        self._is_taken_over = False
         self._is_reachable = _always
         self._spans: Spans | None = None
         self._monitor = LoopMonitor()
@@ -116,7 +124,12 @@ class Warren:
         self._reload_at_signal()
         async with AsyncExitStack() as stack:
             with uncollected():
-                server = await self._start(stack)
+                engine, hub, broker, store = await self._prepare(stack)
+            await self._become_active(stack, hub)
+            if stop.is_set():
+                return
+            with uncollected():
+                server = await self._start(stack, engine, hub, broker, store)
                 tune()
             self._ready = True
             self._announce(time.perf_counter() - started)
@@ -128,6 +141,8 @@ class Warren:
             self._say(f"stopping: requests in progress have {self._settings.drain_s:g} s")
             if server.done():
                 server.result()
+        if self._is_taken_over:
+            raise TakenOver
         if self._failure is not None:
             raise StoreFailure(f"the log can't be written: {self._failure}") from self._failure
 
@@ -156,14 +171,51 @@ class Warren:
         self._failure = error
         self._stop_requested.set()
 
-    async def _start(self, stack: AsyncExitStack) -> asyncio.Task[None]:
-        """Starts all parts in order; returns the task of the HTTP server."""
+    def _taken_over(self) -> None:
+        """Ends the server: another hub has the database, and is active."""
+        self._is_taken_over = True
+        self._stop_requested.set()
+
+    async def _prepare(
+        self, stack: AsyncExitStack
+    ) -> tuple[Engine, Hub, Broker, DurableStore | None]:
+        """Opens the engine, and creates the hub; nothing is delivered or served yet."""
         self._keep_log(stack)
         self._begin_spans(stack)
         if self._address is None:
             broker, store = self._restore(stack)
         else:
             broker, store = self._register(), None
+        engine = await self._engine(stack, broker)
+        return engine, self._create_hub(engine, broker), broker, store
+
+    async def _become_active(self, stack: AsyncExitStack, hub: Hub) -> None:
+        """Waits while another hub uses the database, unless this one is to stop."""
+        if hub.peers is None:
+            return
+        tls = None if self._certificates is None else self._certificates.context()
+        standby = self._standby = Standby(
+            hub.peers,
+            self._settings.drain_s,
+            self._sockets.http,
+            self._sockets.https,
+            tls,
+            self._say,
+        )
+        stack.push_async_callback(standby.stop)
+        before = await standby.wait(hub.storage, self._stop_requested)
+        if before is not None and self._cluster is not None:
+            await take_over(self._cluster, before.id)
+
+    async def _start(
+        self,
+        stack: AsyncExitStack,
+        engine: Engine,
+        hub: Hub,
+        broker: Broker,
+        store: DurableStore | None,
+    ) -> asyncio.Task[None]:
+        """Starts all parts in order; returns the task of the HTTP server."""
         nearness = LocalRequests(
             AllowedOrigins(self._base_urls()), self._hosts, has_proxy=self._has_proxy
         )
@@ -173,7 +225,6 @@ class Warren:
         )  # fmt: skip
         stack.callback(authenticator.close)
         stack.callback(self._monitor.stop)
-        engine = await self._engine(stack, broker)
         stack.push_async_callback(self._stop)
         listener = Listener(
             broker,
@@ -185,7 +236,9 @@ class Warren:
         await self._watch_resources(listener)
         await listener.start(())  # the hub needs turns
         self._stops.append(listener.stop)
-        hub = await self._start_hub(engine, broker)
+        await hub.start()
+        broker.on_vhost_deleted = hub.forget_vhost
+        self._stops.append(hub.stop)
         authenticator.logins.on_refused = partial(_record_refusal, hub)
         token_users = TokenUsers(hub.tokens, broker.users)
         authenticator.find_token_user = listener.find_token_user = token_users.find
@@ -238,10 +291,19 @@ class Warren:
         """Returns the engine; a cluster's is stopped after all parts."""
         if self._address is None:
             return EmbeddedEngine(broker)
-        engine = await connect(self._address, broker)
+        peers = self._peers
+        engine = self._cluster = await connect(
+            self._address, broker, "" if peers is None else peers.id, self._taken_over
+        )
         self._is_reachable = lambda: engine.is_reachable
         stack.push_async_callback(engine.stop)
         return engine
+
+    def _create_peers(self) -> Peers | None:
+        settings = self._settings
+        if self._address is None or not settings.database:
+            return None
+        return Peers(key_path(settings.hub_key_file, self._directory), "", self._taken_over)
 
     def _register(self) -> Broker:
         """Returns the broker of a hub on a cluster: the register of virtual hosts and users."""
@@ -271,7 +333,7 @@ class Warren:
             return None
         return SetupLink(users, self._exposure.takes_password)
 
-    async def _start_hub(self, engine: Engine, broker: Broker) -> Hub:
+    def _create_hub(self, engine: Engine, broker: Broker) -> Hub:
         settings = self._settings
         http_ports = self._sockets.http_ports()
         own_ports = frozenset((*http_ports.values(), *self._sockets.prometheus_ports()))
@@ -283,11 +345,9 @@ class Warren:
             clock=broker.clock,
             database_url=settings.database or None,
             rights=OwnerRights(broker.users, broker.vhosts, settings.hub_user),
+            peers=self._peers,
         )
         hub.dispatcher.spans = self._spans
-        await hub.start()
-        broker.on_vhost_deleted = hub.forget_vhost
-        self._stops.append(hub.stop)
         return hub
 
     def _http_server(self, application: Application, listener: Listener) -> HttpServer:
@@ -318,6 +378,8 @@ class Warren:
             await listener.serve(self._sockets.amqps, tls)
 
     async def _serve_http(self, server: HttpServer) -> asyncio.Task[None]:
+        if self._standby is not None:
+            await self._standby.stop()
         # Without client certificates: browsers would ask every user to choose one.
         tls = None if self._certificates is None else self._certificates.context()
         task = await server.start(self._sockets.http, self._sockets.https, tls)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from ..core.errors import WarrenError
+from ..core.errors import ConfigError, WarrenError
 
 _VALUE_SHOWN = 200  # characters of an invalid value
 
@@ -161,3 +161,11 @@ class StorageFailed(HubError):
 
 class DatabaseUnavailable(WarrenError):
     """The database can't be reached or used."""
+
+
+class DatabaseInUse(DatabaseUnavailable):
+    """Another Warren uses the database."""
+
+
+class DatabaseDown(ConfigError):
+    """The database can't be reached or used at the start."""

@@ -49,6 +49,7 @@ from .outputs.pushes import DocumentPushes
 from .outputs.readers import DocumentReaders
 from .outputs.subscribers import DocumentSubscribers
 from .owner_rights import AllowAll, SubscriberRights
+from .peers.peers import Peers
 from .processes.starter import ProcessStarter
 from .resend.resends import Resends
 from .resend.waiting import PendingRetries
@@ -86,6 +87,11 @@ STAGED_NAME = "transactions"
 log = logging.getLogger(__name__)
 
 
+def key_path(setting: str, data_directory: Path) -> Path:
+    """Returns the file with the hub's key, where the setting names none too."""
+    return Path(setting) if setting else data_directory / KEY_NAME
+
+
 def _place(key: OutputKey) -> DocumentKey:
     return DocumentKey(*key)
 
@@ -104,6 +110,7 @@ class Hub:
         database_url: str | None = None,
         clock: Clock | None = None,
         rights: SubscriberRights | None = None,
+        peers: Peers | None = None,
         make_sender: Callable[[HubSettings, Guard], Awaitable[Sender]] = make_sender,
     ) -> None:
         self.settings = self._settings = settings
@@ -113,10 +120,11 @@ class Hub:
         guard = self._guard = Guard(settings)
         self._owns_starter = starter is None
         self._starter = starter or ProcessStarter()
-        key_file = Path(settings.key_file) if settings.key_file else data_directory / KEY_NAME
-        self._key_file = key_file
+        key_file = self._key_file = key_path(settings.key_file, data_directory)
+        self.peers = peers
+        """Only of a hub that shares its database."""
         self._tasks = Tasks()
-        self.storage = Storage(data_directory, database_url, Sealer(key_file))
+        self.storage = Storage(data_directory, database_url, Sealer(key_file), peers)
         self.tunnels = Tunnels(
             self.storage, settings.tunnels, clock, self._tasks, rights,
             lambda is_there: self._failed_callbacks.host_gone(is_there),
@@ -308,6 +316,8 @@ class Hub:
         if self.relay.made is not None:
             self.relay.made.close()
         await self._guard.close()
+        if self.peers is not None:
+            await self.peers.leave(self.storage)
         await self.storage.close()
 
     def forget_vhost(self, vhost: str) -> None:

@@ -137,6 +137,7 @@ RUNS = {
     "hub.links": "hub.fetch.page hub.guard.callback_url",
     "hub.formats": "core.errors hub.links hub.workers.process",
     "hub.storage": "core.errors hub.errors hub.keys.seal hub.lazy",
+    "hub.peers": "core.errors hub.errors hub.keys.key_file hub.storage",
     "hub.capabilities": "core.clock core.errors hub.errors hub.owner_rights hub.requests "
     "hub.storage hub.tasks",
     "hub.tokens": "core.clock core.errors hub.errors hub.owner_rights hub.requests hub.storage "
@@ -280,8 +281,11 @@ RUNS = {
     "app.requests app.responses app.routes.api app.routes.feeds app.routes.metrics "
     "app.routes.streams hub.upstream.upstream",
     "app.telemetry": "core core.errors hub.spans",
+    "app.standby": "app.http app.problems app.responses core.errors hub.errors hub.peers "
+    "hub.storage",
     "app.lifespan": "app app.access app.asgi app.configuration app.engine app.http app.logs "
-    "app.metrics_application app.node app.overview app.routes.publish app.telemetry app.tunnels "
+    "app.metrics_application app.node app.overview app.routes.publish app.standby app.telemetry "
+    "app.tunnels "
     "core.* hub.*",
     "app.main": "app app.configuration app.http app.lifespan app.logs hub.processes",
     "app.cli": "app.commands app.configuration app.conformance app.main core.counted core.errors "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import os
 import secrets
 from pathlib import Path
@@ -22,6 +23,12 @@ def load_key(path: Path) -> bytes:
                 return path.read_bytes()
             path.parent.mkdir(parents=True, exist_ok=True)
             return _make_key(path)
+
+
+def fingerprint(path: Path) -> str:
+    """Returns what tells whether two hubs have the same key, and nothing else of it; makes the file
+    if there is none."""
+    return hmac.digest(load_key(path), b"warren: fingerprint", "sha256").hex()
 
 
 def _make_key(path: Path) -> bytes:

@@ -15,14 +15,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker
 
 from ...core.errors import ConfigError
-from ..errors import DatabaseUnavailable, StorageFailed
+from ..errors import DatabaseDown, DatabaseInUse, DatabaseUnavailable, StorageFailed
 from . import sqlite
 from .database_url import read_url
 from .migrate import create, revision_of, upgrade
 from .schema import HEAD, refuse_newer
 
 if TYPE_CHECKING:
-    from .postgresql import Server
+    from .postgresql import LockWaiter, Server
 
 RECONNECT_S = 1.0
 OUTAGES = (DatabaseUnavailable, PoolTimeout, OSError)
@@ -34,9 +34,9 @@ class Database:
     """The open SQL database. Commits are durable when they return; no other Warren uses the tables
     meanwhile."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, waiter: LockWaiter | None = None) -> None:
         self._url = url
-        self.engine, self._server = _make_engine(url)
+        self.engine, self._server = _make_engine(url, waiter)
         self._outages = (*OUTAGES, *(self._server.outages if self._server else ()))
         self._sessions = async_sessionmaker(self.engine, expire_on_commit=False)
         self._reconnecting: asyncio.Task[None] | None = None
@@ -51,7 +51,7 @@ class Database:
         try:
             await self._migrate()
         except self._outages as error:
-            raise ConfigError(f"database: {_first_line(error)}") from error
+            raise DatabaseDown(f"database: {_first_line(error)}") from error
         except DBAPIError as error:
             raise ConfigError(f"the hub's database: {_reason(error)}") from error
         if self._server is not None:
@@ -121,16 +121,19 @@ class Database:
             except (*self._outages, DBAPIError) as error:
                 if reported != (reported := _first_line(error)):
                     log.error("lost the connection to the hub's database: %s", reported)
+                if server.waiter is not None and isinstance(error, DatabaseInUse):
+                    server.waiter.lost()
+                    return
                 server.lost.set()
                 await asyncio.sleep(RECONNECT_S)
 
 
-def _make_engine(url: str) -> tuple[AsyncEngine, Server | None]:
+def _make_engine(url: str, waiter: LockWaiter | None) -> tuple[AsyncEngine, Server | None]:
     if url.startswith("sqlite"):
         return sqlite.make_engine(url), None
     from .postgresql import Server
 
-    server = Server(read_url(url))
+    server = Server(read_url(url), waiter)
     return server.make_engine(), server
 
 

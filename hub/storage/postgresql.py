@@ -2,19 +2,19 @@
 
 A Warren delivers the subscriptions of its database, so two Warrens on one would deliver twice. Each
 session takes an advisory lock first, and the pool has one session: nothing is read, migrated or
-written without the lock.
+written without the lock. A second Warren is refused, or waits with `LockWaiter`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
+from typing import Any, Protocol
 
 import asyncpg
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from ..errors import DatabaseUnavailable
+from ..errors import DatabaseInUse, DatabaseUnavailable
 from .database_url import DatabaseUrl
 
 CONNECT_TIMEOUT_S = 10.0
@@ -30,9 +30,10 @@ _SESSION = {
     "lock_timeout": f"{LOCK_WAIT_S}s",
     # An idle session has to keep its lock, and the server has to notice a lost peer.
     "idle_session_timeout": "0",
-    "tcp_keepalives_idle": "30",
-    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_idle": "3",
+    "tcp_keepalives_interval": "1",
     "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "6s",
 }
 # Older servers do not have all of them; remote_apply waits for more than `on`.
 _SET = """
@@ -41,7 +42,9 @@ FROM unnest($1::text[], $2::text[]) AS wanted (name, value) JOIN pg_settings USI
 WHERE NOT (name = 'synchronous_commit' AND setting = 'remote_apply')
 """
 # By schema: two Warrens may share a database if each has its own search_path.
-_LOCK = "SELECT pg_advisory_lock($1, hashtext(coalesce(current_schema(), '')))"
+_KEYS = "($1, hashtext(coalesce(current_schema(), '')))"
+_LOCK = f"SELECT pg_advisory_lock{_KEYS}"
+_TRY_LOCK = f"SELECT pg_try_advisory_lock{_KEYS}"
 _FAILURES = (
     OSError,
     ValueError,
@@ -54,14 +57,30 @@ _FAILURES = (
 log = logging.getLogger(__name__)
 
 
+class LockWaiter(Protocol):
+    """How a Warren waits until another one does not use the database any more."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits at all: not once it has had the lock."""
+
+    async def wait(self, session: asyncpg.Connection) -> None:
+        """Waits a moment while another one has the lock. Raises `ConfigError` or
+        `DatabaseUnavailable` to end the waiting."""
+
+    def lost(self) -> None:
+        """Another one has taken the lock meanwhile, because the session with it has ended."""
+
+
 class Server:
     """Opens sessions; `lost` is set when one has ended, for any reason."""
 
     outages = (asyncpg.InternalClientError,)
     """Errors of the driver, not wrapped by SQLAlchemy, when a session ends during an operation."""
 
-    def __init__(self, url: DatabaseUrl) -> None:
+    def __init__(self, url: DatabaseUrl, waiter: LockWaiter | None = None) -> None:
         self._url = url
+        self.waiter = waiter
         self.lost = asyncio.Event()
 
     def make_engine(self) -> AsyncEngine:
@@ -102,13 +121,20 @@ class Server:
             raise DatabaseUnavailable(f"{self._url}: its encoding is {encoding}, not {ENCODING}")
         try:
             await session.execute(_SET, list(_SESSION), list(_SESSION.values()))
-            await session.execute(_LOCK, LOCK)
+            await self._lock(session)
             if await session.fetchval("SHOW fsync") == "off":
                 log.warning("%s has fsync off: a crash may lose subscriptions", self._url)
         except asyncpg.LockNotAvailableError:
-            raise DatabaseUnavailable(f"{self._url}: in use by another Warren") from None
+            raise DatabaseInUse(f"{self._url}: in use by another Warren") from None
         except _FAILURES as error:
             raise DatabaseUnavailable(f"{self._url}: {self._reason(error)}") from None
+
+    async def _lock(self, session: asyncpg.Connection) -> None:
+        if self.waiter is None or not self.waiter.waits:
+            await session.execute(_LOCK, LOCK)
+            return
+        while not await session.fetchval(_TRY_LOCK, LOCK):
+            await self.waiter.wait(session)
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ...core.errors import ConfigError
 
-HEAD = "0022"
+HEAD = "0023"
 """The newest revision in `migrations/versions`; a test compares."""
 
 DATABASE_NAME = "hub.sqlite3"

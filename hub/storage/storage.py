@@ -17,17 +17,25 @@ from .snapshot import DatabaseSnapshot
 if TYPE_CHECKING:
     from ..subscriptions.repository import Repository
     from .database import Database
+    from .postgresql import LockWaiter
 
 
 class Storage:
     """Opens the hub's database. SQLite in the data directory, or the PostgreSQL of the URL, which
-    is opened at the start.
+    is opened at the start, when the `waiter` has the lock.
 
     Each part of the hub has its own repository on `database()`. Modules that import SQLAlchemy are
     imported only if `is_empty` is false or something is stored.
     """
 
-    def __init__(self, data_directory: Path, database_url: str | None, sealer: Sealer) -> None:
+    def __init__(
+        self,
+        data_directory: Path,
+        database_url: str | None,
+        sealer: Sealer,
+        waiter: LockWaiter | None = None,
+    ) -> None:
+        self._waiter = waiter
         self._path = data_directory / DATABASE_NAME
         self._url = database_url
         self.sealer = sealer
@@ -88,7 +96,7 @@ class Storage:
             await asyncio.to_thread(importlib.import_module, f"{__package__}.{module}")
         from .database import Database
 
-        database = Database(self._url or self._make_file())
+        database = Database(self._url or self._make_file(), self._waiter)
         try:
             await database.open()
         except BaseException:

@@ -15,6 +15,20 @@ class Base(DeclarativeBase):
     """The metadata of all tables; a test compares the migrations with it."""
 
 
+class ActiveHubRow(Base):
+    """The hub that uses the database, for those that wait until it ends (`hub/peers`)."""
+
+    __tablename__ = "active_hub"
+
+    place: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    """Always 1: there is one row at most."""
+    hub: Mapped[str] = mapped_column(String(32))
+    """The id of its process; empty after it has stopped."""
+    address: Mapped[str] = mapped_column(Text)
+    key_print: Mapped[str] = mapped_column(String(64))
+    """The fingerprint of its key."""
+
+
 class SubscriptionRow(Base):
     """A subscription; `status` decides what becomes of it after a crash."""
 

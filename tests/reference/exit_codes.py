@@ -20,8 +20,9 @@ CODES = [
     (
         {cli.STORE_FAILED, cli.DAMAGED, cli.BROKEN, command.FAILED, doctor.FOUND},
         "the check failed, or a failure ended the command",
-        "`warren serve`: the disk failed, or is full; `verify`: damage; `doctor`: problems; "
-        "`conformance`: a violated MUST; `pipeline run`: a job that failed",
+        "`warren serve`: the disk failed, or is full, or another hub has taken over; "
+        "`verify`: damage; `doctor`: problems; `conformance`: a violated MUST; "
+        "`pipeline run`: a job that failed",
     ),
     (
         {cli.BAD_CONFIGURATION, command.UNUSABLE},

@@ -57,7 +57,9 @@ def permit(rabbitmq: RabbitMQServer, tags: str = TAGS) -> None:
 
 
 class HubOnRabbitMQ(WarrenServer):
-    """`warren serve --engine`; AMQP clients connect to the RabbitMQ."""
+    """`warren serve --engine`; AMQP clients connect to the RabbitMQ. It may be a standby."""
+
+    STARTED = ("ready", "standby")
 
     def __init__(self, rabbitmq: RabbitMQServer, args: Sequence[str] = ()) -> None:
         self._rabbitmq = rabbitmq

@@ -41,6 +41,8 @@ class WarrenServer:
     """
 
     host = "127.0.0.1"
+    STARTED: tuple[str, ...] = ("ready",)
+    """How a line begins that ends the wait of `start`."""
 
     def __init__(
         self,
@@ -125,7 +127,7 @@ class WarrenServer:
         )
 
     def _ready_or_gone(self) -> bool:
-        ready = any(line.startswith("ready") for line in self.output().splitlines())
+        ready = any(line.startswith(self.STARTED) for line in self.output().splitlines())
         return ready or not self.running
 
     def rest(self) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from typing import Final, cast
+from collections.abc import Callable
+from typing import Any, Final, cast
 
 from aiormq.channel import Channel
 from aiormq.connection import Connection
@@ -23,7 +24,8 @@ CONNECT_S: Final = 5.0
 PAUSE_S: Final = 0.5
 """After no node has answered, calls fail at once for so long."""
 HEARTBEAT_S: Final = 10
-_NAME: Final = "Warren hub"
+TAKEN_OVER: Final = "another hub has taken over"
+"""With this reason the next hub closes the connections of one that may still be there."""
 
 log = logging.getLogger(__name__)
 
@@ -32,8 +34,12 @@ class Connections:
     """Opens channels in any virtual host. Those of a connection that is lost are closed; whoever
     needs one asks for another."""
 
-    def __init__(self, address: EngineAddress) -> None:
+    def __init__(
+        self, address: EngineAddress, hub_id: str, on_taken_over: Callable[[], None]
+    ) -> None:
         self._address = address
+        self._name = connection_name(hub_id)
+        self._on_taken_over = on_taken_over
         self._transport = CheckedTransport(is_tls=address.scheme == "amqps")
         self._next = 0
         """The node that is tried first."""
@@ -103,13 +109,24 @@ class Connections:
             password=self._address.password,
             host=host,
             port=port,
-            query={"heartbeat": str(HEARTBEAT_S), "name": _NAME},
+            query={"heartbeat": str(HEARTBEAT_S), "name": self._name},
         )
         connection = Connection(url, transport_factory=self._transport)
         connection.vhost = vhost  # in a URL not each name could be written
         async with asyncio.timeout(CONNECT_S):
             await connection.connect()
+        connection.closing.add_done_callback(self._closed)
         return connection
+
+    def _closed(self, closing: asyncio.Future[Any]) -> None:
+        error = None if closing.cancelled() else closing.exception()
+        if error is not None and TAKEN_OVER in reason(error):
+            self._on_taken_over()
+
+
+def connection_name(hub_id: str) -> str:
+    """Returns how RabbitMQ names a hub's connections."""
+    return f"Warren hub {hub_id}".rstrip()
 
 
 def _why(error: Exception) -> str:

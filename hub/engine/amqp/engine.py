@@ -32,7 +32,7 @@ from ..port import (
 from . import check, topology
 from .address import EngineAddress
 from .bulk import AmqpBulkConsumer
-from .connections import Connections
+from .connections import TAKEN_OVER, Connections, connection_name
 from .consuming import AHEAD_OWN, AHEAD_SHARED, AmqpConsumption
 from .delivery import AmqpDelivery
 from .exchanges import Exchanges
@@ -55,13 +55,18 @@ log = logging.getLogger(__name__)
 
 
 class AmqpEngine(AmqpPublisher):
-    """Implements `Engine`. The broker is the register of virtual hosts and users of this
-    process."""
+    """Implements `Engine`. The broker is the register of virtual hosts and users of this process;
+    `on_taken_over` is called when another hub has closed this one's connections."""
 
-    def __init__(self, address: EngineAddress, broker: Broker) -> None:
-        self._broker = broker
-        self._address = address
-        self._connections = Connections(address)
+    def __init__(
+        self,
+        address: EngineAddress,
+        broker: Broker,
+        hub_id: str,
+        on_taken_over: Callable[[], None],
+    ) -> None:
+        self._broker, self._address = broker, address
+        self._connections = Connections(address, hub_id, on_taken_over)
         self._management = Management(address)
         exchanges = Exchanges(self._management, self.bind)
         self._mirror = Mirror(self._management, broker, exchanges, address.user)
@@ -100,6 +105,10 @@ class AmqpEngine(AmqpPublisher):
         await self._tasks.stop()
         await self._connections.close()
         await self._management.close()
+
+    async def take_over(self, hub_id: str) -> None:
+        """Closes another hub's connections: what it has not acknowledged returns to its queues."""
+        await self._management.close_connections(connection_name(hub_id), TAKEN_OVER)
 
     def vhosts(self) -> Sequence[str]:
         return list(self._broker.vhosts)

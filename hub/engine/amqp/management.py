@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -13,6 +14,8 @@ from ..errors import EngineUnavailable
 from .address import EngineAddress
 
 TIMEOUT_S: Final = 10.0
+
+log = logging.getLogger(__name__)
 
 
 class ManagementRefused(EngineUnavailable):
@@ -32,16 +35,7 @@ class Management:
 
         Raises `EngineUnavailable`.
         """
-        path = "/api/" + "/".join(quote(name, safe="") for name in names)
-        query = f"?columns={columns}" if columns else ""
-        failure = ""
-        for url in tuple(self._urls):
-            try:
-                return await self._get_from(url + path + query)
-            except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                failure = f"{url}: {error or 'no answer'}"
-                self._urls.append(self._urls.pop(0))
-        raise EngineUnavailable(f"RabbitMQ's management API can't be reached ({failure})")
+        return await self._ask("GET", names, query=f"?columns={columns}" if columns else "")
 
     async def list(self, *names: str, columns: str = "") -> Sequence[Any]:
         """Returns a list that there always is: one that is missing is no empty one.
@@ -54,20 +48,45 @@ class Management:
             raise EngineUnavailable(f"RabbitMQ's management API has no list at {path}")
         return found
 
-    async def _get_from(self, url: str) -> Any:
+    async def close_connections(self, client_name: str, reason: str) -> None:
+        """Closes the connections to which their client has given this name.
+
+        Raises `EngineUnavailable`.
+        """
+        found = await self.list("connections", columns="name,user_provided_name")
+        names = [one["name"] for one in found if one.get("user_provided_name") == client_name]
+        for name in names:
+            log.warning("closing connection %s: %s", name, reason)
+            await self._ask("DELETE", ("connections", name), headers={"X-Reason": reason})
+
+    async def _ask(
+        self, method: str, names: Sequence[str], *, query: str = "", **options: Any
+    ) -> Any:
+        """Asks the first node that answers."""
+        path = "/api/" + "/".join(quote(name, safe="") for name in names)
+        failure = ""
+        for url in tuple(self._urls):
+            try:
+                return await self._ask_at(method, url + path + query, **options)
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                failure = f"{url}: {error or 'no answer'}"
+                self._urls.append(self._urls.pop(0))
+        raise EngineUnavailable(f"RabbitMQ's management API can't be reached ({failure})")
+
+    async def _ask_at(self, method: str, url: str, **options: Any) -> Any:
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
             self._session = aiohttp.ClientSession(auth=self._login, timeout=timeout)
         from yarl import URL
 
-        async with self._session.get(URL(url, encoded=True)) as response:
+        async with self._session.request(method, URL(url, encoded=True), **options) as response:
             if response.status == 404:
                 return None
             if response.status in (401, 403):
                 text = f"{url} answers {response.status}: the user needs the tag administrator"
                 raise ManagementRefused(text)
             response.raise_for_status()
-            return await response.json()
+            return await response.json() if response.status == 200 else None
 
     async def close(self) -> None:
         if self._session is not None:

@@ -1,0 +1,1 @@
+"""The hubs that share a database: one is active, the others wait until it ends."""

@@ -1,0 +1,199 @@
+"""Hubs that share a RabbitMQ and a PostgreSQL (docs/scaling.md): one is active, the others wait."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conformance.webhooks import AUTH, WAIT_S, Site, SteppedCallback
+from tests.support.hub_on_rabbitmq import HubOnRabbitMQ, cluster
+from tests.support.postgresql import PostgreSQLServer
+from tests.support.process import wait_until
+from tests.support.rabbitmq import RabbitMQServer
+
+TAKE_OVER_S = 60.0
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[RabbitMQServer]:
+    with cluster() as node:
+        yield node
+
+
+class Pair:
+    """Two hubs with the same database and key. `active` is the one that serves."""
+
+    def __init__(self, node: RabbitMQServer, database: str, key_file: Path) -> None:
+        self.arguments = ["--database", database, "--hub-key-file", str(key_file)]
+        self.active, self.standby = (HubOnRabbitMQ(node, self.arguments) for _ in range(2))
+
+    def swap(self) -> None:
+        """Waits until the standby is active."""
+        self.active, self.standby = self.standby, self.active
+        wait_until(lambda: is_active(self.active), TAKE_OVER_S, "the standby to be active")
+
+    def publish(self, exchange: str, body: bytes) -> None:
+        with Site(self.active) as site:
+            site.publish(exchange, body)
+
+
+def is_active(hub: HubOnRabbitMQ) -> bool:
+    try:
+        answer = httpx.get(f"{hub.http_url}/health/ready", timeout=WAIT_S)
+    except httpx.TransportError:
+        return False
+    return bool(answer.json()["status"] == "ok")
+
+
+@pytest.fixture(scope="module")
+def pair(
+    node: RabbitMQServer, postgresql: PostgreSQLServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Pair]:
+    url = postgresql.create()
+    pair = Pair(node, url, tmp_path_factory.mktemp("key") / "hub.key")
+    with pair.active, pair.standby:
+        yield pair
+        for hub in (pair.active, pair.standby):
+            assert "Traceback" not in hub.output(), hub.output()
+    postgresql.drop(url)
+
+
+@pytest.fixture
+def site(pair: Pair) -> Iterator[Site]:
+    """The active hub, as the test begins."""
+    with Site(pair.active) as site:
+        yield site
+
+
+@pytest.mark.promise
+def test_a_standby_takes_over_from_a_killed_hub(pair: Pair, site: Site) -> None:
+    """With the deliveries that were in flight, under their ids, and in strict order."""
+    exchange = site.exchange()
+    bodies = [b"%d" % number for number in range(20)]
+    with SteppedCallback() as parallel, SteppedCallback() as strict:
+        site.subscribe(exchange, parallel, in_flight="5")
+        site.subscribe(exchange, strict, order="strict")
+        for body in bodies:
+            site.publish(exchange, body)
+        strict.let(3)
+        wait_until(lambda: len(strict.deliveries) == 4, WAIT_S, "a fourth delivery in order")
+        wait_until(lambda: parallel.inside == 5, WAIT_S, "five deliveries in flight")
+        pair.active.kill()
+        parallel.open = strict.open = True
+        pair.swap()
+        pair.standby.start()
+        pair.publish(exchange, b"last")
+
+        def is_complete() -> bool:
+            return all(ids(one).keys() == {*bodies, b"last"} for one in (parallel, strict))
+
+        wait_until(is_complete, WAIT_S, "all that was confirmed")
+        assert all(len(found) == 1 for one in (parallel, strict) for found in ids(one).values())
+        again = [one.body for one in strict.deliveries[4:]]
+        assert again == [*bodies, b"last"][bodies.index(again[0]) :]
+
+
+@pytest.mark.promise
+def test_nothing_is_lost_when_each_hub_is_replaced(pair: Pair, site: Site) -> None:
+    """As a rolling upgrade does, while messages are published at whichever hub takes them."""
+    exchange = site.exchange()
+    confirmed: list[bytes] = []
+    is_over = threading.Event()
+
+    def publish() -> None:
+        number = 0
+        while not is_over.wait(0.02):
+            number += 1
+            for hub in (pair.active, pair.standby):
+                url = f"{hub.http_url}/endpoint/{exchange}"
+                try:
+                    answer = httpx.post(url, content=b"%d" % number, auth=AUTH, timeout=WAIT_S)
+                except httpx.TransportError:
+                    continue
+                if answer.status_code == 202:
+                    confirmed.append(b"%d" % number)
+                    break
+
+    def more() -> None:
+        wanted = len(confirmed) + 20
+        wait_until(lambda: len(confirmed) >= wanted, 2 * WAIT_S, "confirmed messages")
+
+    with SteppedCallback() as callback, ThreadPoolExecutor(1) as pool:
+        callback.open = True
+        site.subscribe(exchange, callback)
+        publishing = pool.submit(publish)
+        try:
+            for _ in range(2):
+                more()
+                assert pair.active.stop() == 0
+                pair.swap()
+                pair.standby.start()
+            more()
+        finally:
+            is_over.set()
+        publishing.result()
+        wait_until(lambda: ids(callback).keys() >= {*confirmed}, 2 * WAIT_S, "all confirmed")
+        assert all(len(found) == 1 for found in ids(callback).values())
+
+
+@pytest.mark.promise
+def test_a_hub_that_has_lost_its_lock_ends(
+    pair: Pair, site: Site, postgresql: PostgreSQLServer
+) -> None:
+    """It holds a delivery, and hears of nothing until the other one has taken over."""
+    exchange = site.exchange()
+    with SteppedCallback() as callback:
+        site.subscribe(exchange, callback, order="strict")
+        site.publish(exchange, b"1")
+        wait_until(lambda: callback.inside == 1, WAIT_S, "a delivery in flight")
+        os.kill(pair.active.pid, signal.SIGSTOP)
+        postgresql.sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+        )
+        callback.open = True
+        pair.swap()
+        pair.publish(exchange, b"2")
+        wait_until(lambda: ids(callback).keys() == {b"1", b"2"}, WAIT_S, "all that was confirmed")
+        assert len(ids(callback)[b"1"]) == 1
+    os.kill(pair.standby.pid, signal.SIGCONT)
+    wait_until(lambda: not pair.standby.running, WAIT_S, "the end of the other hub")
+    assert pair.standby.process.returncode == 1
+    assert "another hub has taken over" in pair.standby.output()
+    pair.standby.start()
+
+
+def test_a_standby_says_so(pair: Pair) -> None:
+    with httpx.Client(base_url=pair.standby.http_url, timeout=WAIT_S) as http:
+        assert http.get("/health/live").json() == {"status": "ok"}
+        ready = http.get("/health/ready")
+        assert ready.status_code == 503
+        assert ready.json()["status"] == "standby"
+        refused = http.get("/subscriptions", auth=AUTH)
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+
+
+def test_a_hub_with_another_key_is_refused(
+    pair: Pair, node: RabbitMQServer, tmp_path: Path
+) -> None:
+    key = tmp_path / "hub.key"
+    for text in ("there is no key at", "is not the key of the hubs"):
+        other = HubOnRabbitMQ(node, [*pair.arguments, "--hub-key-file", str(key)])
+        with pytest.raises(RuntimeError, match=text), other:
+            pass
+        assert other.process.returncode == 2
+        key.write_bytes(b"0" * 32)
+
+
+def ids(callback: SteppedCallback) -> dict[bytes, set[str]]:
+    """The webhook-ids of each body that was delivered."""
+    found: dict[bytes, set[str]] = {}
+    for one in callback.deliveries:
+        found.setdefault(one.body, set()).add(one.headers["webhook-id"])
+    return found
