@@ -35,9 +35,10 @@ ENTRYPOINT ["spark-secret"]
 CMD ["warren", "pipeline", "list"]
 
 FROM python:3.12-slim
-# arrow-requirements.lock adds what sends streams in Arrow and reads archives (docs/pipeline.md).
+# arrow-requirements.lock adds what sends streams in Arrow and reads archives (docs/pipeline.md),
+# cluster-requirements.lock what speaks with a RabbitMQ cluster (docs/scaling.md).
 ARG REQUIREMENTS=requirements.lock
-COPY deploy/requirements.lock deploy/arrow-requirements.lock /wheels/
+COPY deploy/requirements.lock deploy/arrow-requirements.lock deploy/cluster-requirements.lock /wheels/
 # What is installed is what was tested: versions and hashes of all packages stand in the lock.
 RUN pip install --no-cache-dir --require-hashes --requirement /wheels/$REQUIREMENTS
 COPY --from=build /wheels /wheels

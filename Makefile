@@ -21,7 +21,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help run test thorough explore lint format bench torture torture-pipeline soak mutants lock audit reference pictures package sbom clean
+.PHONY: help run test thorough explore lint format bench cluster torture torture-pipeline soak mutants lock audit reference pictures package sbom clean
 
 help:
 	@echo "make run     start Warren in development mode (AMQP 5672, HTTP 15672)"
@@ -31,6 +31,7 @@ help:
 	@echo "make lint    ruff and mypy"
 	@echo "make format  let ruff rewrite the code"
 	@echo "make bench   measure, beside RabbitMQ when it is installed"
+	@echo "make cluster start three RabbitMQ nodes and the hub on them, to try it"
 	@echo "make torture kill a loaded server again and again: make torture KILLS=50 MESSAGES=500000"
 	@echo "make torture-pipeline kill Spark's drivers and workers, and the hub, while a stream is published and archived"
 	@echo "make soak    an hour of load, rests and restarts, and what grows: make soak SOAK_S=600"
@@ -61,6 +62,10 @@ explore: $(VENV)/.test
 bench: $(VENV)/.test
 	@$(BIN)/python -m tests.bench
 
+# On other ports: make cluster CLUSTER="--http-port 8080 --amqp-port 5682"
+cluster: $(VENV)/.test
+	@$(BIN)/python -m tests.cluster $(CLUSTER)
+
 # More for it, a seed or a directory: make torture TORTURE="--seed 7 --data /tmp/torture"
 torture: $(VENV)/.test
 	@$(BIN)/python -m tests.crash --kills $(KILLS) --messages $(MESSAGES) $(TORTURE)
@@ -84,6 +89,7 @@ lock: $(VENV)/pyvenv.cfg
 	@$(INSTALL) uv
 	@$(LOCK) pyproject.toml --output-file deploy/requirements.lock
 	@$(LOCK) pyproject.toml --extra arrow --output-file deploy/arrow-requirements.lock
+	@$(LOCK) pyproject.toml --extra cluster --output-file deploy/cluster-requirements.lock
 	@$(LOCK) pyproject.toml --extra spark --output-file deploy/pipeline-requirements.lock
 	@printf 'setuptools>=77\n' | $(LOCK) - --output-file deploy/build-requirements.lock
 

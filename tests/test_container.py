@@ -12,11 +12,14 @@ import tomllib
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+
+from warrenmq.hub.engine.amqp.address import read_address
 
 ROOT = Path(__file__).parents[1]
 PORTS = {"5672", "15672"}
@@ -86,6 +89,7 @@ def test_locked_versions_satisfy_the_project(instructions: list[tuple[str, str]]
     for lock, wanted in (
         ("deploy/requirements.lock", needed),
         ("deploy/arrow-requirements.lock", needed + extras["arrow"]),
+        ("deploy/cluster-requirements.lock", needed + extras["cluster"]),
         ("deploy/pipeline-requirements.lock", needed + extras["arrow"] + extras["spark"][1:]),
         ("deploy/build-requirements.lock", project["build-system"]["requires"]),
     ):
@@ -163,13 +167,49 @@ def test_compose_has_profiles_of_other_services_with_files_that_exist(services: 
         if service.get("build") is None
     }
     assert profiles == {
-        "postgres": ["postgres"], "prometheus": ["monitoring"], "grafana": ["monitoring"]
+        "postgres": ["postgres", "cluster"], "prometheus": ["monitoring"],
+        "grafana": ["monitoring"], "hub": ["cluster"],
+        **{f"rabbit{number}": ["cluster"] for number in (1, 2, 3)},
     }  # fmt: skip
     volumes = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["volumes"]
     for name in profiles:
         for source in (volume.split(":")[0] for volume in services[name]["volumes"]):
             assert (ROOT / source).is_file() if source.startswith("./") else source in volumes
         assert all(port.startswith("127.0.0.1:") for port in services[name].get("ports", ()))
+
+
+def test_compose_has_two_hubs_on_a_cluster(services: Any) -> None:
+    """With addresses that the hub can read, and each with what the services before it need."""
+    first, second, proxy = services["hub1"], services["hub2"], services["hub"]
+    assert first["environment"] == second["environment"]
+    assert first["volumes"] == second["volumes"]
+    assert first["command"] != second["command"]
+    assert (ROOT / "deploy" / first["build"]["args"]["REQUIREMENTS"]).is_file()
+    filled = {
+        name: re.sub(r"\$\{\w+(?::-(.*?))?\}", lambda found: found[1] or "secret", value)
+        for name, value in first["environment"].items()
+    }
+    address = read_address(filled["WARREN_ENGINE"])
+    nodes = [host for host, _ in address.nodes]
+    assert nodes == [name for name in services if name.startswith("rabbit")]
+    assert urlsplit(filled["WARREN_DATABASE"]).hostname in services
+    text = (ROOT / "deploy" / "cluster" / "haproxy.cfg").read_text()
+    servers = set(re.findall(r"^    server (\w+) \1:", text, re.MULTILINE))
+    assert servers == {"hub1", "hub2", *nodes}
+    for service in (first, second, proxy):
+        assert service["depends_on"].keys() <= services.keys()
+        assert service["profiles"] == ["cluster"]
+    conf = (ROOT / "deploy" / "cluster" / "rabbitmq.conf").read_text()
+    assert (
+        re.findall(r"rabbit@(\w+)", conf) == nodes == [services[one]["hostname"] for one in nodes]
+    )
+
+
+def test_haproxy_takes_its_configuration() -> None:
+    command = [shutil.which("haproxy") or "/usr/sbin/haproxy", "-c", "-f"]
+    command.append(str(ROOT / "deploy" / "cluster" / "haproxy.cfg"))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_prometheus_takes_its_configuration(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,8 +12,7 @@ from pathlib import Path
 from pamqp import decode
 
 from tests.support import rabbitmq
-from tests.support.process import kill, terminate, wait_until
-from tests.support.rabbitmq import READY_TEXT, STOP_TIMEOUT_S, RabbitMQServer, find_server
+from tests.support.rabbitmq import RabbitMQServer
 from tests.support.server import WarrenServer, warren_command
 
 from .client import Address, Client
@@ -84,35 +82,19 @@ def warren() -> Iterator[Broker]:
         yield broker
 
 
-class _Rabbit(RabbitMQServer):
-    """Tells where its data is, and starts again with the same."""
-
-    @property
-    def data(self) -> Path:
-        return self._directory / "mnesia"
-
-    def restart(self, crash: bool) -> float:
-        process = self._children.pop()
-        kill(process) if crash else terminate(process, STOP_TIMEOUT_S)
-        os.truncate(self._log, 0)
-        start = time.monotonic()
-        self._spawn([str(find_server())], self._env())
-        wait_until(lambda: self._gone() or READY_TEXT in self.output(), RESTART_TIMEOUT_S, "start")
-        if self._gone():
-            raise RuntimeError(f"RabbitMQ did not start again:\n{self.output()}")
-        return time.monotonic() - start
-
-
 @contextlib.contextmanager
 def rabbit() -> Iterator[Broker]:
     begun = time.monotonic()
-    with _Rabbit("rabbitmq_consistent_hash_exchange") as server:
+    with RabbitMQServer("rabbitmq_consistent_hash_exchange") as server:
         start_s = time.monotonic() - begun
 
         def restart(crash: bool) -> float:
-            seconds = server.restart(crash)
+            server.kill() if crash else server.shut_down()
+            start = time.monotonic()
+            server.spawn()
+            server.await_start(RESTART_TIMEOUT_S)
             broker.meter = Meter(server.pid)
-            return seconds
+            return time.monotonic() - start
 
         address, meter = Address(server.host, server.port), Meter(server.pid)
         broker = Broker("RabbitMQ", address, meter, server.data, server.output, restart, start_s)

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.support.http import Answer, Callback
-from tests.support.hub_on_rabbitmq import USER, HubOnRabbitMQ, cluster, management, permit, put
+from tests.support.hub_on_rabbitmq import USER, HubOnRabbitMQ, cluster, permit, put
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
 
@@ -199,7 +199,7 @@ def test_what_the_cluster_lacks_is_said(site: Site, node: RabbitMQServer) -> Non
         assert unfit.process.returncode == 4
     finally:
         permit(node)
-        url = f"{management(node)}/api/policies/%2F/short"
+        url = f"{node.management_url}/api/policies/%2F/short"
         httpx.delete(url, auth=("guest", "guest")).raise_for_status()
     nowhere = HubOnRabbitMQ(node, ["--engine-management", "http://127.0.0.1:1"])
     with pytest.raises(RuntimeError, match="can't be reached"), nowhere:

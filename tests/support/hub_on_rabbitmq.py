@@ -35,19 +35,19 @@ def commands(program: str) -> Iterator[list[str]]:
 def cluster() -> Iterator[RabbitMQServer]:
     """A RabbitMQ with the plugin and the user that the hub needs."""
     with RabbitMQServer("rabbitmq_management") as node:
-        for arguments in commands("rabbitmqctl"):
-            node.ctl(*arguments)
+        prepare(node)
         yield node
 
 
-def management(rabbitmq: RabbitMQServer) -> str:
-    """The URL of its management API."""
-    return f"http://{rabbitmq.host}:{rabbitmq.management_port}"
+def prepare(node: RabbitMQServer) -> None:
+    """Makes the hub's user on a node, and its cluster."""
+    for arguments in commands("rabbitmqctl"):
+        node.ctl(*arguments)
 
 
 def put(rabbitmq: RabbitMQServer, path: str, **document: Any) -> None:
     """Puts a user, permission or policy, by its path below `/api`."""
-    url = f"{management(rabbitmq)}/api/{path}"
+    url = f"{rabbitmq.management_url}/api/{path}"
     httpx.put(url, json=document, auth=("guest", "guest"), timeout=START_S).raise_for_status()
 
 
@@ -57,20 +57,27 @@ def permit(rabbitmq: RabbitMQServer, tags: str = TAGS) -> None:
 
 
 class HubOnRabbitMQ(WarrenServer):
-    """`warren serve --engine`; AMQP clients connect to the RabbitMQ. It may be a standby."""
+    """`warren serve --engine`; AMQP clients connect to the first RabbitMQ. It may be a standby."""
 
     STARTED = ("ready", "standby")
 
-    def __init__(self, rabbitmq: RabbitMQServer, args: Sequence[str] = ()) -> None:
-        self._rabbitmq = rabbitmq
+    def __init__(
+        self,
+        rabbitmq: RabbitMQServer,
+        args: Sequence[str] = (),
+        *,
+        others: Sequence[RabbitMQServer] = (),
+        command: Sequence[str] | None = None,
+    ) -> None:
+        self._nodes = [rabbitmq, *others]
         # The first node of the list never answers.
-        nodes = f"{rabbitmq.host}:1,{rabbitmq.host}:{rabbitmq.port}"
-        ((command, *engine),) = commands("warren")
-        assert command == "serve"
-        engine = [one.replace("rabbit1,rabbit2,rabbit3", nodes) for one in engine]
-        engine += ["--engine-management", management(rabbitmq)]
-        super().__init__(dev=True, args=[*engine, *args], timeout_s=START_S)
+        nodes = [f"{rabbitmq.host}:1", *(f"{one.host}:{one.port}" for one in self._nodes)]
+        ((serve, *engine),) = commands("warren")
+        assert serve == "serve"
+        engine = [one.replace("rabbit1,rabbit2,rabbit3", ",".join(nodes)) for one in engine]
+        engine += ["--engine-management", ",".join(one.management_url for one in self._nodes)]
+        super().__init__(dev=True, args=[*engine, *args], command=command, timeout_s=START_S)
 
     @property
     def amqp_url(self) -> str:
-        return self._rabbitmq.amqp_url
+        return next(one for one in self._nodes if one.running).amqp_url

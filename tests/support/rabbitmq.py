@@ -6,11 +6,13 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from .ports import accepts, free_port
+from .port_mapper import PortMapper
+from .ports import free_port
 from .process import kill, terminate, wait_until
 
 READY_TIMEOUT_S = 180.0
@@ -38,35 +40,52 @@ def missing() -> str | None:
 class RabbitMQServer:
     """Starts RabbitMQ with these plugins on entry; stops it and its port mapper on exit.
 
-    The port mapper (epmd) runs as a child of its own, in the foreground, because one that
-    Erlang starts by itself detaches and outlives everything.
+    The nodes of a cluster share a `mapper` that somebody else starts and stops; `settings` are
+    lines for rabbitmq.conf, `flags` are Erlang's, and `prefix` is what the command begins with. A
+    node that was killed, or shut down, may be started again on what it has on disk.
     """
 
     host = "127.0.0.1"
 
-    def __init__(self, *plugins: str) -> None:
+    def __init__(self, *plugins: str, mapper: PortMapper | None = None) -> None:
         self._plugins = plugins
         self.port = free_port()
         self.management_port = free_port()
         """Of the management API, if its plugin is started."""
         self.prometheus_port = free_port()
         """Of the metrics, if their plugin is started."""
-        self._epmd_port = free_port()
+        self.settings: list[str] = []
+        self.flags: Sequence[str] = ()
+        self.prefix: Sequence[str] = ()
+        self._mapper = mapper or PortMapper()
+        self._has_own_mapper = mapper is None
         self._temporary = tempfile.TemporaryDirectory(prefix="warren-rabbitmq-")
         self._directory = Path(self._temporary.name)
+        self.data = self._directory / "mnesia"
         self._log = self._directory / "output.log"
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def amqp_url(self) -> str:
         return f"amqp://guest:guest@{self.host}:{self.port}/%2F"
 
     @property
+    def management_url(self) -> str:
+        return f"http://{self.host}:{self.management_port}"
+
+    @property
+    def name(self) -> str:
+        """Of the node, as others of its cluster know it."""
+        return f"warren-test-{self.port}@localhost"
+
+    @property
     def pid(self) -> int:
         """Of the Erlang machine, whose processor time is the broker's."""
-        return self._children[-1].pid
+        assert self._process is not None, "RabbitMQ was not started"
+        return self._process.pid
 
     def output(self) -> str:
+        """Everything printed since the last start."""
         return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     def _env(self) -> dict[str, str]:
@@ -74,7 +93,7 @@ class RabbitMQServer:
         home = self._directory
         (home / "enabled_plugins").write_text(f"[{','.join(self._plugins)}].\n")
         (home / "env.conf").touch()
-        settings = ["log.console = true", "log.file = false"]
+        settings = ["log.console = true", "log.file = false", *self.settings]
         if "rabbitmq_management" in self._plugins:
             settings.append(f"management.tcp.ip = {self.host}")
             settings.append(f"management.tcp.port = {self.management_port}")
@@ -83,67 +102,79 @@ class RabbitMQServer:
             settings.append(f"prometheus.tcp.port = {self.prometheus_port}")
             settings.append("collect_statistics_interval = 1000")
         (home / "rabbitmq.conf").write_text("\n".join(settings) + "\n")
-        return clean | {
-            "HOME": str(home),
-            "ERL_EPMD_ADDRESS": self.host,
-            "ERL_EPMD_PORT": str(self._epmd_port),
-            "RABBITMQ_NODENAME": f"warren-test-{self.port}@localhost",
-            "RABBITMQ_NODE_IP_ADDRESS": self.host,
-            "RABBITMQ_NODE_PORT": str(self.port),
-            "RABBITMQ_DIST_PORT": str(free_port()),
-            "RABBITMQ_MNESIA_BASE": str(home / "mnesia"),
-            "RABBITMQ_LOG_BASE": str(home / "log"),
-            "RABBITMQ_PID_FILE": str(home / "pid"),
-            "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "enabled_plugins"),
-            "RABBITMQ_CONF_ENV_FILE": str(home / "env.conf"),
-            "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq.conf"),
-            "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
-                "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}"
-            ),
-            # The script then becomes the Erlang machine instead of staying as its parent.
-            "RUNNING_UNDER_SYSTEMD": "true",
-        }
-
-    def _spawn(self, command: list[str], env: dict[str, str]) -> None:
-        with self._log.open("ab") as log:
-            self._children.append(
-                subprocess.Popen(
-                    command,
-                    env=env,
-                    cwd=self._directory,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            )
+        return (
+            clean
+            | self._mapper.env
+            | {
+                "RABBITMQ_NODENAME": self.name,
+                "RABBITMQ_NODE_IP_ADDRESS": self.host,
+                "RABBITMQ_NODE_PORT": str(self.port),
+                "RABBITMQ_DIST_PORT": str(free_port()),
+                "RABBITMQ_MNESIA_BASE": str(self.data),
+                "RABBITMQ_LOG_BASE": str(home / "log"),
+                "RABBITMQ_PID_FILE": str(home / "pid"),
+                "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "enabled_plugins"),
+                "RABBITMQ_CONF_ENV_FILE": str(home / "env.conf"),
+                "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq.conf"),
+                "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
+                    "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}"
+                    f" {' '.join(self.flags)}"
+                ),
+                # The script then becomes the Erlang machine instead of staying as its parent.
+                "RUNNING_UNDER_SYSTEMD": "true",
+            }
+        )
 
     def _gone(self) -> bool:
-        return any(child.poll() is not None for child in self._children)
+        return self._process is not None and self._process.poll() is not None
 
     def start(self) -> None:
         """Returns when clients are accepted; raises `RuntimeError` with the output."""
+        if self._has_own_mapper and self._process is None:
+            self._mapper.start()
+        self.spawn()
+        self.await_start()
+
+    def spawn(self) -> None:
+        """Begins to start."""
         script = find_server()
         assert script is not None, missing()
-        env = self._env()
-        self._spawn(["epmd", "-port", str(self._epmd_port), "-address", self.host], env)
-        wait_until(lambda: self._gone() or accepts(self._epmd_port), READY_TIMEOUT_S, "epmd")
-        self._spawn([str(script)], env)
-        self._await_start()
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [*self.prefix, str(script)],
+                env=self._env(),
+                cwd=self._directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
 
-    def _await_start(self) -> None:
+    def await_start(self, timeout_s: float = READY_TIMEOUT_S) -> None:
         wait_until(
-            lambda: self._gone() or READY_TEXT in self.output(), READY_TIMEOUT_S, "RabbitMQ's start"
+            lambda: self._gone() or READY_TEXT in self.output(), timeout_s, "RabbitMQ's start"
         )
         if self._gone():
             raise RuntimeError(f"RabbitMQ did not start:\n{self.output()}")
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None and not self._gone()
+
+    def kill(self) -> None:
+        """Sends SIGKILL, as in a crash."""
+        assert self._process is not None, "RabbitMQ was not started"
+        kill(self._process)
+
+    def shut_down(self) -> None:
+        """Stops the broker in order."""
+        assert self._process is not None, "RabbitMQ was not started"
+        terminate(self._process, STOP_TIMEOUT_S)
+
     def kill_and_start(self) -> None:
         """Kills the broker with SIGKILL, and starts it again on what it had on disk."""
-        kill(self._children.pop())
-        self._log.unlink()
-        self._spawn([str(find_server())], self._env())
-        self._await_start()
+        self.kill()
+        self.start()
 
     def ctl(self, *arguments: str) -> str:
         """Returns the output of `rabbitmqctl`; raises `RuntimeError` with its error text."""
@@ -161,12 +192,13 @@ class RabbitMQServer:
     def stop(self) -> None:
         """Stops the broker first, then the port mapper, and removes the directory."""
         try:
-            for child in reversed(self._children):
-                terminate(child, STOP_TIMEOUT_S)
+            if self.running:
+                self.shut_down()
         finally:
-            for child in self._children:
-                kill(child)
-            self._children.clear()
+            if self.running:
+                self.kill()
+            if self._has_own_mapper:
+                self._mapper.stop()
             self._temporary.cleanup()
 
     def __enter__(self) -> Self:
