@@ -101,8 +101,9 @@ RUNS = {
     "hub.engine.errors": "core.errors hub.errors",
     "hub.engine.amqp.address": "",
     "hub.engine.values": "core.definitions.archives core.message.model",
+    "hub.engine.logs": "core.message.model core.message.stream_read hub.engine.values",
     "hub.engine.port": "core.definitions.archives core.message.model core.message.stream_read "
-    "hub.engine.values hub.requests",
+    "hub.engine.logs hub.engine.values hub.requests",
     # What a subscription is; what is done with it comes further down.
     "hub.subscriptions.options": "hub.delivery.signature hub.errors",
     "hub.subscriptions.websub": "hub.engine.port hub.errors hub.guard hub.requests "
@@ -125,7 +126,8 @@ RUNS = {
     "core.vhost core.wire.properties hub.delivery.envelope hub.keyed_locks hub.requests "
     "hub.subscriptions.subscription hub.topics.names",
     # RabbitMQ is behind the port too: the broker here is the register of its users.
-    "hub.engine.amqp": "core.auth core.broker core.errors core.message.model core.vhosts core.wire "
+    "hub.engine.amqp": "core.auth core.broker core.errors core.message.model core.route "
+    "core.vhosts core.wire "
     "hub.engine hub.keyed_locks hub.requests hub.subscriptions.subscription hub.tasks",
     "hub.owner_rights": "hub.requests hub.subscriptions.subscription hub.topics.names",
     "hub.keys": "core.clock core.errors hub.errors hub.guard.own hub.requests",
@@ -330,7 +332,8 @@ NAMES = {
     "core.vhost": "core.context",
     "core.turn": "core.context core.republish.republisher core.resources.pager",
     "core.vhosts": "core.broker",
-    "hub.engine.port": "core.auth core.definitions.committed",
+    "hub.engine.logs": "core.auth core.definitions.committed",
+    "hub.engine.port": "core.auth",
     "hub.attempts.attempt": "hub.subscriptions.subscription",
     "hub.delivery.dispatcher": "hub.spans",
     "hub.links": "hub.workers.pool",

@@ -125,6 +125,9 @@ class EmbeddedPublisher:
         kept = PublishOutcome.NOT_DURABLE
         return [one if isinstance(one, Exception) else kept for one in outcomes]
 
+    def has_transactions(self) -> bool:
+        return True
+
     def transactions(self, vhost: str) -> EmbeddedTransactions:
         return EmbeddedTransactions(self._broker, self._names, vhost)
 

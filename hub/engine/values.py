@@ -96,6 +96,9 @@ class SinglePublish:
     properties: Properties
     body: bytes
     queue: str | None = None
+    is_repeatable: bool = False
+    """Whether a repetition with the same message_id and body is the same message, with the same
+    `webhook-id`, for an engine without transactions."""
 
 
 @dataclass(frozen=True, slots=True)

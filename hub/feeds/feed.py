@@ -104,6 +104,9 @@ class FeedStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """Entries of the last document."""
     published: int = 0
     """Messages so far."""
+    is_unpublished: bool = False
+    """Whether the entries of poll `Feed.number` may have no messages yet, for an engine whose log
+    does not tell."""
     push: PushStatus = PushStatus()
 
 

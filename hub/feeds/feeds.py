@@ -82,7 +82,7 @@ class Feeds:
         self._cloud = Lazy(lambda: make_page_client(settings, guard))
         cloud = CloudClient(settings, guard, self._cloud.get)
         self._push = Push(upstreams, cloud, settings, clock)
-        self._publisher = FeedPublisher(engine, self.items)
+        self._publisher = FeedPublisher(engine, self.items, self.registry)
         source = FeedSource(self._fetcher.get, workers, settings, clock)
         self._polling = Polling(
             self.registry, self.items, source, self._publisher, documents, engine, settings, clock,
@@ -302,7 +302,7 @@ class Feeds:
         await self.registry.delete(feeds)
         for feed in feeds:
             self._poller.forget(feed.name)
-            self._publisher.forget(feed)
+            self._publisher.groups.forget(feed)
             await self._push.leave(feed)
 
     async def _announce(self, name: str, *, is_push: bool) -> bool:

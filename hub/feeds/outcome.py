@@ -94,6 +94,7 @@ def asked_anew(feed: Feed, wanted: Feed, now_s: float) -> Feed:
         status = FeedStatus(
             title=status.title, registered_at=status.registered_at, checked_at=status.checked_at,
             changed_at=status.changed_at, published=status.published, push=status.push,
+            is_unpublished=status.is_unpublished,
         )  # fmt: skip
     elif (wanted.request.selector, wanted.request.hub) != (feed.request.selector, feed.request.hub):
         status = replace(status, etag="", last_modified="", digest="")

@@ -57,7 +57,7 @@ class Poller:
         active = [feed for feed in self._registry.all() if feed.state is FeedState.ACTIVE]
         overdue = sum(feed.next_at <= now_s for feed in active)
         for feed in active:
-            if self._publisher.is_behind(feed):
+            if self._publisher.groups.is_behind(feed):
                 self._deadlines.set(feed.name, 0.0)
             elif feed.next_at <= now_s:
                 self._deadlines.set(feed.name, spread_s(overdue, random.random()))

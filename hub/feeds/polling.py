@@ -132,7 +132,7 @@ class Polling:
         if cause is PollCause.PUSHED:
             feed = self._push.announced(feed)
         self.require_room(feed)
-        await self._publisher.catch_up(feed)
+        feed = await self._publisher.catch_up(feed)
         try:
             self._require_permission(feed)
             fetched = await self._source.fetch(feed, await self._subscribers(feed))
@@ -174,7 +174,7 @@ class Polling:
     ) -> None:
         assert fetched.read is not None
         if changes.items:
-            feed = replace(feed, number=self._publisher.next_number(feed))
+            feed = self._publisher.groups.numbered(feed)
         present = {one.item.id for one in fetched.read.items}
         await self._registry.put_changes(
             feed, fetched.read.head, changes.items, changes.silent, present, now_s

@@ -1,8 +1,7 @@
-"""Publishes the entries that a poll has found, exactly once.
+"""Publishes the entries that a poll has found.
 
 A poll is stored before it is published: `Feed.number` and the items, in one transaction of the
-database. The messages are one transaction of the engine's log, in the feed's series, with that
-number. What a crash has left unpublished is in the database, and the log tells whether it is.
+database. So what a crash has left unpublished is there (`groups.py`).
 """
 
 from __future__ import annotations
@@ -10,26 +9,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 from ...core.counted import counted
-from ...core.errors import QueueFull
-from ...core.message.model import Properties, Row, Table
-from ...core.wire import properties as wire
+from ...core.message.model import Properties, Table
 from ..engine.own import FEEDS
-from ..engine.port import Engine
+from ..engine.port import Engine, SinglePublish
 from .errors import NotPolled
 from .feed import Feed
 from .fitting import reduce_to
+from .groups import EntryGroups, LoggedGroups, Messages, StoredGroups
 from .items import ItemStore
+from .registry import FeedRegistry
 from .stored_item import NewItem, StoredItem, feed_collection
 
-MAX_BYTES = 256 * 1024 * 1024
-"""The limit of the messages of one poll: more than a document of the largest size can have."""
 TRUNCATED = "truncated"
 """The header of a message that has only a part of its item."""
 _PERSISTENT = 2
-_ROWS_AT_ONCE = 100
+_AT_ONCE = 100
 """Between two rounds of the event loop: an entry may have some 100 kB."""
 _MAX_ENTRY_ID_BYTES = 1_024
 """In the header; longer ids are in the body alone, since headers have to fit a frame."""
@@ -41,31 +38,29 @@ log = logging.getLogger(__name__)
 class FeedPublisher:
     """Publishes to the exchange `hub.feeds`."""
 
-    def __init__(self, engine: Engine, items: ItemStore) -> None:
+    def __init__(self, engine: Engine, items: ItemStore, registry: FeedRegistry) -> None:
         self._engine = engine
         self._items = items
+        self.groups: EntryGroups = (
+            LoggedGroups(engine) if engine.has_transactions() else StoredGroups(engine, registry)
+        )
 
     async def declare(self, vhost: str) -> None:
         """Declares the exchange, so that queues can be bound to it. Raises `ChannelError`."""
         if await self._engine.exchange(vhost, FEEDS.name) is None:
             await self._engine.declare_exchange(vhost, FEEDS)
 
-    def is_behind(self, feed: Feed) -> bool:
-        """Returns whether the last poll was stored and is not published. Raises `ChannelError`."""
-        return self._last(feed) < feed.number
+    async def catch_up(self, feed: Feed) -> Feed:
+        """Publishes what was stored and is not published. Returns and raises as `publish`."""
+        if not self.groups.is_behind(feed):
+            return feed
+        return await self.publish(
+            feed, await self._items.of_poll(feed_collection(feed.name), feed.number)
+        )
 
-    def next_number(self, feed: Feed) -> int:
-        """Returns the number of the next poll to publish. Raises `ChannelError`."""
-        return max(feed.number, self._last(feed)) + 1
-
-    async def catch_up(self, feed: Feed) -> None:
-        """Publishes what was stored and is not published. Raises as `publish`."""
-        if self.is_behind(feed):
-            found = await self._items.of_poll(feed_collection(feed.name), feed.number)
-            await self.publish(feed, found)
-
-    async def publish(self, feed: Feed, items: Sequence[NewItem | StoredItem]) -> None:
-        """Publishes the items of poll `feed.number`, on disk when it returns.
+    async def publish(self, feed: Feed, items: Sequence[NewItem | StoredItem]) -> Feed:
+        """Publishes the items of poll `feed.number`, on disk when it returns; returns the feed as
+        it is then.
 
         Raises `NotPolled` while memory or disk is short or a queue refuses them, `LowOnMemory`,
         `ChannelError` and `StorageFailed`.
@@ -74,15 +69,7 @@ class FeedPublisher:
         if shortage:
             raise NotPolled(f"nothing is published now: {shortage}", field="feed", value=feed.name)
         await self.declare(feed.vhost)
-        try:
-            outcome = await self._engine.transactions(feed.vhost).publish(
-                None, FEEDS.name, self._rows(feed, items), feed.series, feed.number,
-                max_bytes=MAX_BYTES,
-            )  # fmt: skip
-        except QueueFull as error:
-            raise NotPolled(str(error), field="feed", value=feed.name) from error
-        if not outcome.is_durable:
-            raise NotPolled("the disk is full", field="feed", value=feed.name)
+        return await self.groups.publish(feed, self._messages(feed, items))
 
     def notice(self, items: Sequence[NewItem]) -> str:
         """Returns a sentence about items that are too large for a message, "" without any."""
@@ -96,30 +83,19 @@ class FeedPublisher:
             f"most {limit} bytes (max_message_bytes)"
         )
 
-    def forget(self, feed: Feed) -> None:
-        """Forgets the series of a removed feed."""
-        if feed.vhost in self._engine.vhosts():
-            self._engine.transactions(feed.vhost).forget(feed.series)
-
-    def _last(self, feed: Feed) -> int:
-        last = self._engine.transactions(feed.vhost).last(feed.series)
-        return 0 if last is None else last.number
-
-    async def _rows(
-        self, feed: Feed, items: Sequence[NewItem | StoredItem]
-    ) -> AsyncIterator[Sequence[Row]]:
+    async def _messages(self, feed: Feed, items: Sequence[NewItem | StoredItem]) -> Messages:
         limit = self._engine.max_message_bytes()
-        for first in range(0, len(items), _ROWS_AT_ONCE):
-            some = items[first : first + _ROWS_AT_ONCE]
+        for first in range(0, len(items), _AT_ONCE):
+            some = items[first : first + _AT_ONCE]
             large = [item for item in some if len(item.body) > limit]
             fitted = {
                 item.item_id: await asyncio.to_thread(reduce_to, item.body, limit) for item in large
             }
-            rows = (_row(feed, item, fitted.get(item.item_id, item.body)) for item in some)
-            yield [row for row in rows if row is not None]
+            made = (_message(feed, item, fitted.get(item.item_id, item.body)) for item in some)
+            yield [one for one in made if one is not None]
 
 
-def _row(feed: Feed, item: NewItem | StoredItem, body: bytes | None) -> Row | None:
+def _message(feed: Feed, item: NewItem | StoredItem, body: bytes | None) -> SinglePublish | None:
     """Returns the message of an item; None for one that is too large for any message."""
     if body is None:
         log.warning("feed '%s': entry id exceeds the message size limit", feed.name)
@@ -136,4 +112,4 @@ def _row(feed: Feed, item: NewItem | StoredItem, body: bytes | None) -> Row | No
         delivery_mode=_PERSISTENT,
         message_id=hashlib.sha256(identity).hexdigest()[:32],
     )
-    return feed.name.encode(), wire.encode(properties), body
+    return SinglePublish(FEEDS.name, feed.name, properties, body, is_repeatable=True)

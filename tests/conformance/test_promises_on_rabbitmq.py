@@ -3,14 +3,24 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from urllib.parse import quote
 
 import httpx
 import pytest
 
+from tests.hub.feeds.conftest import Client
+from tests.hub.feeds.test_entries import (
+    test_a_new_and_a_changed_entry_are_published,
+    test_the_first_poll_publishes_the_first_newest_entries,
+)
+from tests.support.feed_site import FeedSite, Page, rss
 from tests.support.http import Answer, Callback
 from tests.support.hub_on_rabbitmq import USER, HubOnRabbitMQ, cluster, permit, put
 from tests.support.process import wait_until
@@ -33,6 +43,7 @@ from .webhooks import WAIT_S, Site, SteppedCallback, form, story, telling
 
 __all__ = [
     "test_a_failed_replay_is_a_dead_letter_again",
+    "test_a_new_and_a_changed_entry_are_published",
     "test_an_end_during_a_delivery",
     "test_any_properties_are_delivered",
     "test_concurrent_subscribes_are_one",
@@ -42,6 +53,7 @@ __all__ = [
     "test_peers_08_a_source_that_is_declared_again",
     "test_queues_that_can_not_be_subscribed",
     "test_strict_order_survives_changes_of_the_subscription",
+    "test_the_first_poll_publishes_the_first_newest_entries",
 ]
 
 pytestmark = pytest.mark.differs("RabbitMQ pushes to nobody")
@@ -66,6 +78,15 @@ def hasty(node: RabbitMQServer) -> Iterator[Site]:
     with HubOnRabbitMQ(node, ["--max-attempts", "1"]) as server, Site(server) as site:
         yield site
         assert "Traceback" not in server.output(), server.output()
+
+
+@pytest.fixture
+def client(site: Site) -> Iterator[Client]:
+    """A user of feeds."""
+    with FeedSite() as pages:
+        client = Client(site.server, pages, site.name())
+        yield client
+        client.close()
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -167,7 +188,7 @@ def test_each_virtual_host_is_served(site: Site, node: RabbitMQServer, callback:
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/queues", "/api/hub/feeds", "/streams/%2F/a/offsets", "/metrics/per-object"]
+    "path", ["/api/queues", "/api/hub/pipeline", "/streams/%2F/a/offsets", "/metrics/per-object"]
 )
 def test_what_is_elsewhere_says_so(site: Site, path: str) -> None:
     answer = site.http.get(path)
@@ -284,3 +305,47 @@ def test_nothing_confirmed_is_lost(site: Site, node: RabbitMQServer, callback: C
 
     wait_until(lambda: ids(callback).keys() >= set(confirmed), 2 * WAIT_S, "all that was confirmed")
     assert all(len(found) == 1 for found in ids(callback).values())
+
+
+@pytest.mark.promise
+def test_entries_whose_publish_was_cut_off_come_with_their_ids(
+    site: Site, client: Client, callback: Callback
+) -> None:
+    """As after a crash between the confirms and the note in the database."""
+    feed = client.register(Page(rss("a")))
+    site.subscribe("x/hub.feeds", callback, feed["name"])
+    client.poll(feed, Page(rss("c", "b", "a")))
+    callback.wait(2)
+    site.server.kill()
+    with closing(sqlite3.connect(site.server.data / "hub.sqlite3")) as database, database:
+        (text,) = database.execute(
+            "SELECT status FROM feeds WHERE name = ?", (feed["name"],)
+        ).fetchone()
+        status = json.dumps(json.loads(text) | {"is_unpublished": True})
+        database.execute("UPDATE feeds SET status = ? WHERE name = ?", (status, feed["name"]))
+    site.server.start()
+
+    def are_repeated() -> bool:
+        counted = Counter(one.body for one in callback.deliveries)
+        return len(counted) == 2 and min(counted.values()) >= 2
+
+    wait_until(are_repeated, WAIT_S, "both entries again")
+    assert all(len(found) == 1 for found in ids(callback).values())
+    assert client.poll(feed, Page(rss("c", "b", "a")))["published"] == 2
+
+
+def test_entries_that_a_queue_refuses_are_published_when_it_takes_them(
+    site: Site, client: Client
+) -> None:
+    feed = client.register(Page(rss("a")))
+    full = {"x-max-length": 0, "x-overflow": "reject-publish"}
+    with site.amqp() as channel:
+        channel.queue_declare(client.queue, arguments=full)
+        channel.queue_bind(client.queue, "hub.feeds", feed["name"])
+        client.site.pages[f"/{feed['name']}"] = Page(rss("c", "b", "a"))
+        answer = client.http.post(f"feeds/{feed['name']}/poll")
+        assert answer.status_code == 503 and "hub.feeds" in answer.json()["detail"]
+        channel.queue_delete(client.queue)
+    client.bind(feed["name"])
+    client.poll(feed, Page(rss("d", "c", "b", "a")))
+    assert client.titles() == ["b", "c", "d"]

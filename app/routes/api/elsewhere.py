@@ -11,7 +11,7 @@ _SERVED: Final = (
     "/hub/", "/auth", "/version", "/whoami", "/logs", "/livelog",
     "/warren/audit", "/warren/log", "/warren/login", "/warren/logout", "/warren/session",
 )  # fmt: skip
-_EMBEDDED: Final = ("/hub/feeds", "/hub/pipeline", "/auth/")
+_EMBEDDED: Final = ("/hub/pipeline", "/auth/")
 
 
 def is_elsewhere(path: str) -> bool:
@@ -22,7 +22,7 @@ def is_elsewhere(path: str) -> bool:
 def elsewhere(path: str, management_url: str) -> Problem:
     """Returns the 501 for such a path."""
     if path.startswith("/hub/"):
-        return embedded_only("feeds and pipelines need transactions")
+        return embedded_only("pipelines need transactions")
     detail = (
         f"this hub runs on RabbitMQ, which has the objects below /api{path}: ask its management "
         f"API at {management_url}"

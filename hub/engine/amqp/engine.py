@@ -31,6 +31,7 @@ from ..port import (
 )
 from . import check, topology
 from .address import EngineAddress
+from .binding_keys import count_matching
 from .bulk import AmqpBulkConsumer
 from .connections import TAKEN_OVER, Connections, connection_name
 from .consuming import AHEAD_OWN, AHEAD_SHARED, AmqpConsumption
@@ -223,13 +224,12 @@ class AmqpEngine(AmqpPublisher):
         )
 
     async def route_count(self, vhost: str, exchange: str, routing_key: str) -> int:
-        """Counts bindings; those of a direct exchange that match the key, else all."""
+        """Counts bindings: those of a direct or topic exchange that match the key, else all."""
         spec = await self._exchanges.require(vhost, exchange)
         found = await self._management.get(
             "exchanges", vhost, exchange, "bindings", "source", columns="routing_key"
         )
-        keys = [one["routing_key"] for one in found or ()]
-        return keys.count(routing_key) if spec.type == "direct" else len(keys)
+        return count_matching(spec.type, [one["routing_key"] for one in found or ()], routing_key)
 
     def watch_deleted(self, deleted: Callable[[str, Kind, str], Iterator[None]]) -> None:
         """Calls it a few seconds after an exchange was deleted by others; a queue that is deleted
@@ -241,6 +241,9 @@ class AmqpEngine(AmqpPublisher):
         self._exchanges.watch_declared(declared)
 
     # -- messages
+
+    def has_transactions(self) -> bool:
+        return False
 
     def transactions(self, vhost: str) -> TransactionLog:
         raise NotOnThisEngine(

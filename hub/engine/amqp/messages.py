@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from ....core.auth import User
@@ -50,29 +49,35 @@ class AmqpPublisher:
         *,
         queue: str | None = None,
     ) -> PublishOutcome:
+        one = SinglePublish(exchange, routing_key, properties, body, queue)
+        return await self._publish_one(user, vhost, one)
+
+    async def _publish_one(
+        self, user: User | None, vhost: str, one: SinglePublish
+    ) -> PublishOutcome:
+        exchange, queue = one.exchange, one.queue
         if user is not None:
-            await self._require_right(user, vhost, exchange, [routing_key], queue)
-            _check_user_id(user, properties)
+            await self._require_right(user, vhost, exchange, [one.routing_key], queue)
+            _check_user_id(user, one.properties)
         elif exchange:
             await self._exchanges.require(vhost, exchange)
         if queue is None:
-            return await self._publish(vhost, exchange, routing_key, properties, body)
-        found = encoded(properties, routing_key)
-        outcome = await self._publish_channels.publish(vhost, "", queue, found, body)
+            return await self._publish_to_exchange(vhost, one)
+        found = encoded(one.properties, one.routing_key, is_repeatable=one.is_repeatable)
+        outcome = await self._publish_channels.publish(vhost, "", queue, found, one.body)
         if outcome is PublishOutcome.UNROUTED:
             raise not_found(f"no queue '{queue}' in vhost '{vhost}'")
         return outcome
 
-    async def _publish(
-        self, vhost: str, exchange: str, routing_key: str, properties: Properties, body: bytes
-    ) -> PublishOutcome:
+    async def _publish_to_exchange(self, vhost: str, one: SinglePublish) -> PublishOutcome:
+        found = encoded(one.properties, is_repeatable=one.is_repeatable)
         try:
             return await self._publish_channels.publish(
-                vhost, exchange, routing_key, encoded(properties), body
+                vhost, one.exchange, one.routing_key, found, one.body
             )
         except ChannelError as error:
             if error.code == _NOT_FOUND:
-                self._exchanges.known.pop((vhost, exchange), None)
+                self._exchanges.known.pop((vhost, one.exchange), None)
             raise
 
     async def publish_to(
@@ -139,32 +144,21 @@ class AmqpPublisher:
     async def _publish_single(
         self, user: User | None, vhost: str, one: SinglePublish, are_copies: bool
     ) -> PublishOutcome | Exception:
-        properties = one.properties
-        if are_copies and user is not None and properties.user_id not in (None, user.name):
-            author, properties = properties.user_id, replace(properties, user_id=None)
-            return await self._publish_copy(user, vhost, one, properties, author)
+        author = one.properties.user_id
+        if are_copies and user is not None and author not in (None, user.name):
+            return await self._publish_copy(user, vhost, one)
         try:
-            return await self.publish(
-                user, vhost, one.exchange, one.routing_key, properties, one.body, queue=one.queue
-            )
+            return await self._publish_one(user, vhost, one)
         except (ChannelError, Shortage, ValueError) as error:
             return error
 
     async def _publish_copy(
-        self,
-        user: User,
-        vhost: str,
-        one: SinglePublish,
-        properties: Properties,
-        author: str | None,
+        self, user: User, vhost: str, one: SinglePublish
     ) -> PublishOutcome | Exception:
         """Publishes a message that has another author, with the user's right to publish."""
         try:
             await self._require_right(user, vhost, one.exchange, [one.routing_key], one.queue)
-            return await self.publish(
-                None, vhost, one.exchange, one.routing_key,
-                replace(properties, user_id=author), one.body, queue=one.queue,
-            )  # fmt: skip
+            return await self._publish_one(None, vhost, one)
         except (ChannelError, Shortage, ValueError) as error:
             return error
 
