@@ -84,8 +84,9 @@ def main() -> int:
         prepare(cluster.any_node)
         hub = stack.enter_context(_hub(cluster, given.http_port))
         _tell(hub, cluster)
+        servers: list[HubOnRabbitMQ | RabbitMQServer] = [hub, *cluster.nodes]
         while not stop.wait(LOOK_S):
-            for one in (hub, *cluster.nodes):
+            for one in servers:
                 if not one.running:
                     _start_again(one, stop)
     return 0
