@@ -5,8 +5,8 @@ PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 p
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; \
 	done || echo python3)
 TESTS ?= tests
-# Tests at a time, whole files each. Most wait for servers, so two processors have five well in work.
-JOBS ?= 5
+# Tests at a time, whole files each. Most wait for servers, so two processors have six well in work.
+JOBS ?= 6
 CASES ?= 1000
 SEED := $(or $(SEED),$(shell date +%s))
 EXPLORE_S ?= 3600

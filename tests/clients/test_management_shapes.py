@@ -38,6 +38,7 @@ NODE = {
     "exchange_types[].internal_purpose": "of plugins", "contexts[].cowboy_opts": "of its server",
     "contexts[].ssl_opts": "the same", "contexts[].protocol": "of a plugin",
     "config_files[]": "none has to be",
+    "cluster_links[]": "rabbitmqctl is one for as long as it runs",
     "ra_open_file_metrics": "there is no Raft", "metrics_gc_queue_length": "nor such a queue",
     "gc_num": "the garbage collector is Python's", "gc_bytes_reclaimed": "as above",
     "context_switches": "not counted", "io_": "not counted",
