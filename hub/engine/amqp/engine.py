@@ -60,11 +60,7 @@ class AmqpEngine(AmqpPublisher):
     `on_taken_over` is called when another hub has closed this one's connections."""
 
     def __init__(
-        self,
-        address: EngineAddress,
-        broker: Broker,
-        hub_id: str,
-        on_taken_over: Callable[[], None],
+        self, address: EngineAddress, broker: Broker, hub_id: str, on_taken_over: Callable[[], None]
     ) -> None:
         self._broker, self._address = broker, address
         self._connections = Connections(address, hub_id, on_taken_over)

@@ -9,6 +9,7 @@ from httpx import AsyncClient
 
 from tests.app.conftest import World
 from tests.support.amqp import Client
+from warrenmq.app.responses import time_slice
 from warrenmq.app.routes.api import lists
 from warrenmq.app.routes.api.router import TABLES
 from warrenmq.core.message.model import FieldValue, Properties
@@ -128,7 +129,7 @@ async def test_bad_queries_are_refused(http: AsyncClient, query: str, reason: st
 async def test_a_long_list_is_sent_in_pieces(
     world: World, http: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lists, "_SLICE_S", 0)
+    monkeypatch.setattr(time_slice, "SLICE_S", 0)
     for number in range(lists.PAGE_SIZE_MAX + 1):
         await world.queue(f"q-{number:03}")
     found = await get(http, "/queues/%2F")
