@@ -4,8 +4,8 @@ import { get } from "../lib/kit.js";
 
 // Only who monitors the server is told its ports.
 export async function amqpPlace(signal) {
-  const { listeners } = await get("/overview", {}, signal);
-  const port = (protocol) => listeners.find((one) => one.protocol === protocol)?.port;
-  const places = [port("amqp") && `port ${port("amqp")}`, port("amqp/ssl") && `port ${port("amqp/ssl")} with TLS`].filter(Boolean);
-  return places.join(", or to ") || "the AMQP port of this server";
+	const { listeners } = await get("/overview", {}, signal);
+	const port = (protocol) => listeners.find((one) => one.protocol === protocol)?.port;
+	const places = [port("amqp") && `port ${port("amqp")}`, port("amqp/ssl") && `port ${port("amqp/ssl")} with TLS`].filter(Boolean);
+	return places.join(", or to ") || "the AMQP port of this server";
 }

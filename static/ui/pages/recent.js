@@ -10,22 +10,22 @@ const ATTEMPTS = [{ label: "When" }, { label: "Outcome" }, { label: "Answer" }, 
 const LETTERS = [{ label: "Since" }, { label: "Why" }, { label: "Key" }, { label: "Attempts", end: true }];
 
 export function recent(subscription, signal) {
-  const page = h("div", { class: "stack" });
-  const all = (where, number) => pageLink(number ? `All ${count(number)}` : "All", where, { subscription });
-  refresh(async (gone) => {
-    const [{ attempts }, { dead_letters: letters, filtered_count: number }] = await Promise.all([
-      get("/hub/attempts", { subscription, limit: SHOWN.attempts }, gone), get("/hub/dead-letters", { subscription, page_size: SHOWN.letters }, gone)]);
-    patch(page,
-      section("Last attempts", all("/deliveries"), attempts.length ? grid("Last attempts", ATTEMPTS, attempts.map(attemptRow)) : h("p", { class: "loading" }, "Nothing was sent yet.")),
-      letters.length > 0 && section("Dead letters", all("/dead-letters", number), grid("Dead letters", LETTERS, letters.map(letterRow))));
-  }, signal, EVERY_S);
-  return stack(page);
+	const page = h("div", { class: "stack" });
+	const all = (where, number) => pageLink(number ? `All ${count(number)}` : "All", where, { subscription });
+	refresh(async (gone) => {
+		const [{ attempts }, { dead_letters: letters, filtered_count: number }] = await Promise.all([
+			get("/hub/attempts", { subscription, limit: SHOWN.attempts }, gone), get("/hub/dead-letters", { subscription, page_size: SHOWN.letters }, gone)]);
+		patch(page,
+			section("Last attempts", all("/deliveries"), attempts.length ? grid("Last attempts", ATTEMPTS, attempts.map(attemptRow)) : h("p", { class: "loading" }, "Nothing was sent yet.")),
+			letters.length > 0 && section("Dead letters", all("/dead-letters", number), grid("Dead letters", LETTERS, letters.map(letterRow))));
+	}, signal, EVERY_S);
+	return stack(page);
 }
 
 function attemptRow(one) {
-  return [pageLink(precise(one.at), "/deliveries", String(one.id)), outcome(one), answerOf(one), one.number, duration(one.latency_ms / 1000), one.outcome !== "delivered" && resendButton(one, "small")];
+	return [pageLink(precise(one.at), "/deliveries", String(one.id)), outcome(one), answerOf(one), one.number, duration(one.latency_ms / 1000), one.outcome !== "delivered" && resendButton(one, "small")];
 }
 
 function letterRow(one) {
-  return [pageLink(time(one.dead_at), "/dead-letters", one.vhost, one.id), reasonOf(one), code(one.routing_key), count(one.attempts)];
+	return [pageLink(time(one.dead_at), "/dead-letters", one.vhost, one.id), reasonOf(one), code(one.routing_key), count(one.attempts)];
 }

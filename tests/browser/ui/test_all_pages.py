@@ -15,13 +15,13 @@ from warrenmq.app.routes.browser_files import UI
 from .axe import THEMES, audit
 from .signed_in import SignedInPage
 
-MAX_BYTES = 350_000
+MAX_BYTES = 345_000
 HOSTILE = '<img src=x onerror="window.harmed=1">\'&amp;'
 TABS = {
     "queues/%2F": ("messages", "consumers", "bindings", "publish"),
     "exchanges/%2F": ("bindings", "publish"),
 }
-ROUTE = re.compile(r'^  \["(/[^"]*)", "(\w+)"', re.MULTILINE)
+ROUTE = re.compile(r'^\t\["(/[^"]*)", "(\w+)"', re.MULTILINE)
 ROUTES = ROUTE.findall((UI / "routes.js").read_text())
 ADDRESSES = sorted(route for route, _ in ROUTES if ":" not in route)
 
