@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forks.fork_server import ForkServer
 from tests.support.ports import free_port
 from tests.support.process import terminate
 from tests.support.server import WarrenServer
+
+WAIT_S = 60
 
 
 def test_no_other_process_gets_a_port_that_is_reserved() -> None:
@@ -34,6 +37,14 @@ def test_a_server_that_ignores_sigterm_shows_what_it_does() -> None:
         with pytest.raises(TimeoutError, match=r"(?s)ready.*Current thread.*in stuck"):
             terminate(server.process, 0.1, server.output)
         assert not server.running
+
+
+def test_copies_are_made_after_the_process_that_is_copied_was_killed() -> None:
+    forks = ForkServer()
+    for _ in range(2):
+        assert forks.run(["--version"], os.environ, "", WAIT_S).returncode == 0
+        assert forks.process is not None
+        forks.process.kill()
 
 
 @pytest.mark.parametrize("ci", ["", "true"])

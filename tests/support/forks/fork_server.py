@@ -19,22 +19,40 @@ ROOT = Path(__file__).parents[3]
 
 
 class ForkServer:
-    """Starts `warren` as copies of a process that starts at first use and ends with this one."""
+    """Starts `warren` as copies of a process that starts at first use and ends with this one. If
+    somebody kills that process, the next start begins another."""
 
     def __init__(self) -> None:
+        self.process: subprocess.Popen[bytes] | None = None
+        """The process that is copied; None before the first use."""
         self._requests: socket.socket | None = None
+        atexit.register(self._end)
 
     def start(
         self, arguments: Sequence[str], environment: Mapping[str, str], standard: Sequence[IO[Any]]
     ) -> ForkedProcess:
         """Runs `warren` with the arguments; `standard` are its input, output and error."""
+        try:
+            return self._copy(arguments, environment, standard)
+        except ConnectionError:
+            self._end()
+            return self._copy(arguments, environment, standard)
+
+    def _copy(
+        self, arguments: Sequence[str], environment: Mapping[str, str], standard: Sequence[IO[Any]]
+    ) -> ForkedProcess:
+        """Raises `ConnectionError` if the process that is copied has ended."""
         request = {"arguments": [*arguments], "environment": {**environment}, "cwd": os.getcwd()}
         line, their_line = socket.socketpair(type=socket.SOCK_SEQPACKET)
-        with their_line:
-            message = json.dumps(request).encode()
-            descriptors = [*(file.fileno() for file in standard), their_line.fileno()]
-            socket.send_fds(self._opened(), [message], descriptors)
-        return ForkedProcess(["warren", *arguments], line)
+        try:
+            with their_line:
+                message = json.dumps(request).encode()
+                descriptors = [*(file.fileno() for file in standard), their_line.fileno()]
+                socket.send_fds(self._opened(), [message], descriptors)
+            return ForkedProcess(["warren", *arguments], line)
+        except ConnectionError:
+            line.close()
+            raise
 
     def run(
         self, arguments: Sequence[str], environment: Mapping[str, str], given: str, timeout_s: float
@@ -57,20 +75,21 @@ class ForkServer:
         if self._requests is None:
             self._requests, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
             with theirs:
-                process = subprocess.Popen(
+                self.process = subprocess.Popen(
                     [sys.executable, "-m", "tests.support.forks.main"],
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     cwd=ROOT,
                     env={**os.environ, "PYTHONUNBUFFERED": "1"},
                 )
-            atexit.register(_end, process, self._requests)
         return self._requests
 
-
-def _end(process: subprocess.Popen[bytes], requests: socket.socket) -> None:
-    requests.close()
-    process.wait()
+    def _end(self) -> None:
+        """Ends the process that is copied, if there is one."""
+        if self._requests is not None and self.process is not None:
+            self._requests.close()
+            self._requests = None
+            self.process.wait()
 
 
 FORKS = ForkServer()

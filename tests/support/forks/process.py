@@ -10,7 +10,10 @@ from subprocess import TimeoutExpired
 
 
 class ForkedProcess:
-    """A child of another process: its id and its end are packets of a socket."""
+    """A child of another process: its id and its end are packets of a socket.
+
+    Raises `ConnectionError` if that process has ended.
+    """
 
     def __init__(self, args: Sequence[str], line: socket.socket) -> None:
         self.args = args
@@ -38,7 +41,8 @@ class ForkedProcess:
 
     def _read(self) -> bytes:
         told = self._line.recv(16)
-        assert told, f"the process that started {self.args!r} has ended"
+        if not told:
+            raise ConnectionResetError(f"the process that started {self.args!r} has ended")
         return told
 
     def send_signal(self, number: int) -> None:
