@@ -5,8 +5,11 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Generator, Iterator
+from functools import cache
 
 import pytest
+from httpx._config import DEFAULT_TIMEOUT_CONFIG
+from httpx._transports import default as httpx_transports
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from hypothesis.internal.constants_ast import Constants
@@ -37,6 +40,17 @@ settings.register_profile(
 )
 settings.register_profile("explore", settings.get_profile("warren"), derandomize=False)
 settings.load_profile("warren")
+
+# A client of httpx without timeouts of its own has five seconds for each step, which a busy machine
+# may need. They bound a wait, and are no part of what is tested.
+for _step in ("connect", "read", "write", "pool"):
+    assert hasattr(DEFAULT_TIMEOUT_CONFIG, _step)
+    setattr(DEFAULT_TIMEOUT_CONFIG, _step, 60.0)
+
+# Each client of httpx reads the certificates of all authorities, which takes longer than many tests
+# do: here they are read once.
+assert hasattr(httpx_transports, "create_ssl_context")
+httpx_transports.create_ssl_context = cache(httpx_transports.create_ssl_context)
 
 # A collected test is hundreds of objects that stay, and there are 12,000 in each process.
 gc.disable()
