@@ -22,6 +22,7 @@ from .pool import Pool
 from .port import SendError, TimedOut
 from .request_head import HeadWriter
 from .response import Response, ResponseLimits
+from .tls import client_tls
 
 Answered = Callable[[Response | Exception], None]
 
@@ -65,8 +66,7 @@ class HttpClient:
     ) -> None:
         self._dialler = dialler
         self._limits = limits
-        self._tls = ssl.create_default_context()
-        self._tls.set_alpn_protocols(["http/1.1"])
+        self._tls = client_tls()
         self._pool: Pool[Origin] = Pool(keep_s)
         self._origins = Origins(guard)
         self._heads = HeadWriter(encoding, is_closing=not keep_s)

@@ -26,6 +26,7 @@ from warrenmq.hub.sender.client import HttpClient
 from warrenmq.hub.sender.http_sender import HttpSender
 from warrenmq.hub.sender.port import Answer, SendError, TimedOut
 from warrenmq.hub.sender.response import ResponseLimits
+from warrenmq.hub.sender.tls import client_tls
 
 NO_CONTENT = b"HTTP/1.1 204 No Content\r\n\r\n"
 CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
@@ -248,6 +249,7 @@ async def test_tls_is_for_the_name_of_the_url(
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
+    monkeypatch.setattr("warrenmq.hub.sender.client.client_tls", client_tls.__wrapped__)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost").configure_cert(tls)
     target, body = Target(NO_CONTENT), bytes(range(256)) * 8_000
