@@ -17,12 +17,14 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from pkgutil import walk_packages
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import warrenmq.app
 import warrenmq.core
 import warrenmq.hub
 from warrenmq.app import cli
+from warrenmq.app.routes.api.router import Api
 
 MAX_REQUEST_BYTES = 1 << 18
 _PACKAGES = (warrenmq.core, warrenmq.hub, warrenmq.app)
@@ -39,6 +41,8 @@ def load() -> None:
                 import_module(module.name)
     for name in _AT_FIRST_USE:
         import_module(name)
+    # The patterns of its routes are compiled, and kept by `re`.
+    Api(cast(Any, SimpleNamespace(management_url="")))
     gc.freeze()
 
 
