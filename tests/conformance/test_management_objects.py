@@ -102,9 +102,10 @@ def _is_shown(management: Management) -> bool:
     """RabbitMQ shows objects and figures some seconds late."""
     management.connection.process_data_events(0.1)
     queue = management.get("/queues/%2F/objects-q")
-    published = queue.get("message_stats", {}).get("publish", 0)
+    stats = queue.get("message_stats", {})
     shown = [management.get(path) for path in ("/connections", "/channels", "/consumers")]
-    return published == 5 and queue.get("messages") == 5 and all(shown)
+    is_counted = stats.get("publish", 0) == 5 and "deliver" in stats
+    return is_counted and queue.get("messages") == 5 and all(shown)
 
 
 def fields(document: Any, at: str = "") -> dict[str, str]:

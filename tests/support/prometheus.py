@@ -58,6 +58,9 @@ class PrometheusServer:
         # JSON is YAML.
         return json.dumps({"global": interval, "rule_files": rules, "scrape_configs": [scrape]})
 
+    def _is_ready(self) -> bool:
+        return httpx.get(f"{self.url}/-/ready").is_success
+
     def _has_read_twice(self) -> bool:
         (counted, *_) = self.query("count_over_time(up[1m])") or [{"value": [0, "0"]}]
         return int(counted["value"][1]) > 1 and bool(self.query("up == 1"))
@@ -78,6 +81,7 @@ class PrometheusServer:
         try:
             port = int(address.rpartition(":")[2])
             wait_until(lambda: accepts(port), READY_TIMEOUT_S, "Prometheus listens")
+            wait_until(self._is_ready, READY_TIMEOUT_S, "Prometheus answers queries")
             wait_until(self._has_read_twice, READY_TIMEOUT_S, "Prometheus has read its target")
         except BaseException:
             self._stop()
