@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NotRequired, TypedDict
 
 from .common import Resource, Table, Time
+from .rabbithub import Condition
 
 Outcome = Literal["delivered", "retried", "dead", "gone", "failed"]
 
@@ -55,14 +56,15 @@ class TryWithRequest(Try):
 
 
 class WholeAttempt(TryWithRequest):
-    """An attempt with all attempts of its message. `attempts` are those of the same message, the
-    newest first."""
+    """An attempt with all attempts of its message, the newest first. `next_attempt_at` is the
+    earliest time of the next one, `condition` that of the subscription; null if it has ended."""
 
     id: int
     source: Resource | None
     topic: str | None
     attempts: list[Attempt]
     next_attempt_at: Time | None
+    condition: Condition | None
 
 
 class Resent(TypedDict):

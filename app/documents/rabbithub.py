@@ -8,6 +8,9 @@ from msgspec import Meta
 
 from .common import Kind, Paged, Resource, Table, Time
 
+Condition = Literal[
+    "suspended", "blocked", "open", "failing", "unconfirmed", "paused", "idle", "delivering"
+]
 Microseconds = Annotated[int, Meta(description="Wall time since 1970.")]
 
 
@@ -77,9 +80,7 @@ class Subscription(Resource):
     sink: Resource | None
     secret: str | None
     options: Table
-    condition: Literal[
-        "suspended", "blocked", "open", "failing", "unconfirmed", "paused", "idle", "delivering"
-    ]
+    condition: Condition
     paused_reason: str | None
     suspended_reason: str | None
     breaker: Literal["closed", "open", "half-open"]

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec.structs
 
-from ...hub.delivery.breaker import BreakerState
 from ...hub.delivery.failure_state import Blocking, FailureState
 from ...hub.requests import Resource
 from ...hub.subscriptions.active import ActiveSubscription
@@ -81,19 +80,12 @@ def _own(active: ActiveSubscription) -> Document:
         "paused_reason": subscription.reason or None,
         "suspended_reason": active.state.missing_source or None,
         "breaker": active.breaker_state.value,
-        "breaker_until": _rests_until(active),
+        "breaker_until": rfc3339(active.rests_until),
         "success_ratio": active.success_ratio,
         "blocked": active.blocking and _blocked(active.blocking),
         "errors": active.failure_state and _errors(active.failure_state),
         "last_success_at": rfc3339(active.last_success_at),
     }
-
-
-def _rests_until(active: ActiveSubscription) -> str | None:
-    """Returns when an open breaker lets a message through."""
-    if active.failure_state is None or active.breaker_state is not BreakerState.OPEN:
-        return None
-    return rfc3339(active.failure_state.rests_until)
 
 
 def _verification(subscription: Subscription) -> str:

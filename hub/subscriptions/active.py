@@ -76,6 +76,13 @@ class ActiveSubscription:
         )
 
     @property
+    def rests_until(self) -> float:
+        """Until when an open breaker lets no message through, in wall time (s); 0 for others."""
+        if self.failure_state is None or self.breaker_state is not BreakerState.OPEN:
+            return 0.0
+        return self.failure_state.rests_until
+
+    @property
     def is_probed(self) -> bool:
         """Whether it gets one message at a time, until one succeeds."""
         return self.is_single or self.breaker_state is not BreakerState.CLOSED

@@ -9,6 +9,7 @@ from ....hub.attempts.attempt import Attempt, AttemptOutcome, StoredAttempt
 from ....hub.attempts.kept_request import KeptRequest
 from ....hub.subscriptions.active import ActiveSubscription
 from ...responses.times import rfc3339
+from ...subscriptions.condition import condition
 from ...subscriptions.document import resource
 
 NOT_KEPT = "requests like this are not kept: setting attempt_requests"
@@ -58,20 +59,23 @@ def tried(attempt: Attempt) -> dict[str, Any]:
 def whole(
     stored: StoredAttempt, tries: list[StoredAttempt], active: ActiveSubscription | None
 ) -> dict[str, Any]:
-    """Returns an attempt with its request, all attempts of its message, and the time of the next
-    one."""
+    """Returns an attempt with its request, all attempts of its message, the earliest time of the
+    next one, and the condition of the subscription, for which it may wait."""
     return {
         "id": stored.id,
         **tried(stored.attempt),
         **_subscribed_to(active),
         "attempts": [described(one) for one in tries],
-        "next_attempt_at": _next_at(tries[0].attempt) if tries else None,
+        "next_attempt_at": _next_at(tries[0].attempt, active) if tries else None,
+        "condition": active and condition(active),
     }
 
 
-def _next_at(last: Attempt) -> str | None:
-    """Returns when the message of its last attempt is delivered again."""
-    return rfc3339(last.next_at) if last.outcome is AttemptOutcome.RETRIED else None
+def _next_at(last: Attempt, active: ActiveSubscription | None) -> str | None:
+    """Returns when the message of its last attempt is delivered again at the earliest."""
+    if last.outcome is not AttemptOutcome.RETRIED or not last.next_at:
+        return None
+    return rfc3339(max(last.next_at, active.rests_until if active else 0.0))
 
 
 def _request(request: KeptRequest) -> dict[str, Any]:

@@ -2,17 +2,17 @@
 
 import { card, code, command, date, duration, facts, get, h, heading, instant, notice, outside, pageLink, path, quiet, side, state, tag, time, watch } from "../lib/kit.js";
 import { requestCurl, requestView, responseView } from "./hub_request.js";
-import { answerOf, outcome, sourceLink } from "./hub_words.js";
+import { answerOf, nextTry, outcome, sourceLink } from "./hub_words.js";
 import { resendButton } from "./resend.js";
 
-// `id` is the attempt that the page is about; `next` is when the next one is due.
+// `id` is the attempt that the page is about; `next` says when the next one comes.
 export function timeline(attempts, { id, next } = {}) {
 	const rows = [...attempts].sort((a, b) => instant(a.at) - instant(b.at));
 	return h("ol", { class: "timeline" }, rows.map((one, at) => h("li", { "aria-current": one.id === id ? "step" : null },
 		h("span", {}, outcome(one), " ", one.id === id ? h("b", {}, `Attempt ${one.number}`) : pageLink(`Attempt ${one.number}`, "/deliveries", String(one.id))),
 		h("span", {}, answerOf(one)),
 		h("small", {}, time(one.at), at ? `, ${duration((instant(one.at) - instant(rows[at - 1].at)) / 1000)} after the one before` : "", `, took ${duration(one.latency_ms / 1000)}`))),
-	next && h("li", {}, h("span", {}, state("Next try", "info")), h("small", {}, time(next), ` (${date(next)})`)));
+	next && h("li", {}, h("span", {}, state("Next try", "info")), h("small", {}, next)));
 }
 
 const EVERY_S = 2;
@@ -29,13 +29,13 @@ export default async function delivery({ params, signal }) {
 	const found = await get(where, {}, signal);
 	const same = [requestView(found), responseView(found)];
 	const line = found.request && h("details", { class: "card" }, h("summary", {}, "Send the same request yourself"), quiet("Its signature is from the time above."), command(requestCurl(found.request)));
-	return watch((gone) => get(where, {}, gone), ({ attempts, next_attempt_at: next }) => [
+	return watch((gone) => get(where, {}, gone), ({ attempts, next_attempt_at: next, condition }) => [
 		heading(`Attempt ${found.number} for ${host(found.callback)}`, {
 			list: ["Deliveries", "#/deliveries"], states: outcome(found), about: `${date(found.at)}, ${duration(found.latency_ms / 1000)}: ${answerOf(found)}`,
 			actions: resendButton(found, found.outcome === "delivered" ? null : "main"),
 		}),
 		advice(found, attempts[0]),
-		card("All attempts of this message", timeline(attempts, { id: found.id, next: found.source && next })),
+		card("All attempts of this message", timeline(attempts, { id: found.id, next: found.source && next && nextTry(next, condition) })),
 		side(card("Request", same[0]), card("Response", same[1])),
 		card(null, facts([
 			["Callback", outside(found.callback)], ["Subscription", pageLink(code(found.subscription), "/subscriptions", found.subscription)],

@@ -1,6 +1,6 @@
 // What subscriptions, attempts and dead letters are, in words, and links between their pages.
 
-import { ago, clock, date, day, duration, h, instant, meter, pageLink, state, tag } from "../lib/kit.js";
+import { ago, clock, date, day, duration, h, instant, meter, pageLink, state, tag, time } from "../lib/kit.js";
 
 // How an attempt ended: [words, kind of state].
 export const OUTCOMES = { retried: ["Failed, retried", "warn"], failed: ["Failed, not repeated", "bad"], dead: ["Failed for good", "bad"], gone: ["Ended by 410", "bad"], delivered: ["Delivered", "good"] };
@@ -35,6 +35,14 @@ export function condition(row) {
 	return [...CONDITIONS[row.condition], why];
 }
 
+const WAITS = { suspended: "until its source is there again", unconfirmed: "until the callback agrees", paused: "until the subscription is resumed" };
+
+// When a message is tried next, or what it waits for.
+export function nextTry(at, how) {
+	const waits = WAITS[how] ?? (instant(at) <= Date.now() && "for its turn");
+	return waits ? `waits ${waits}` : [time(at), how === "open" && ", once the breaker lets a message through"];
+}
+
 export const isConfirmed = (row) => row.condition !== "unconfirmed";
 
 // Returns "09:14", or the day of what is older.
@@ -58,9 +66,9 @@ export function ratio(value) {
 	return `${percent === 100 || percent === 0 ? percent : Math.min(99.9, percent).toFixed(1)} %`;
 }
 
-// The share that failed, as a bar, beside the share that succeeded.
+// The share that succeeded as a bar and in figures; the rest of the bar has failed.
 export function success({ success_ratio: value }) {
-	return value === null ? "–" : h("span", { class: "line" }, meter(1 - value, "bad", `${ratio(1 - value)} of the last attempts failed`), ratio(value));
+	return value === null ? "–" : h("span", { class: "line" }, meter(value, "parts", `${ratio(1 - value)} of the last attempts failed`), ratio(value));
 }
 
 export function sourceLink({ vhost, resource_type: kind, resource_name: name }) {

@@ -1,7 +1,7 @@
 // One subscription: is it delivering, why not, and everything that can be done about it.
 
 import { attempt, button, buttons, card, code, command, count, counted, date, duration, endpoint, facts, get, h, heading, link, notice, outside, pageLink, path, post, quoted, session, side, stack, state, tag, tiles, time, watch } from "../lib/kit.js";
-import { condition, isConfirmed, lease, ratio, sinceWhen, sourceLink } from "./hub_words.js";
+import { condition, isConfirmed, lease, nextTry, ratio, sinceWhen, sourceLink } from "./hub_words.js";
 import { isOwn } from "./queues.js";
 import { recent } from "./recent.js";
 import { FORMATS } from "./subscribe.js";
@@ -53,16 +53,16 @@ function troubles(row) {
 		!isConfirmed(row) && notice("warn", state("Not confirmed", "warn"), h("span", {}, "The callback has not agreed yet, so nothing is sent. It has to answer a GET with the hub.challenge of the query."), button("Ask it now", () => ask(row), "small")),
 		row.paused_reason && isConfirmed(row) && notice("warn", state("Paused", "warn"), h("span", {}, `${row.paused_reason}. Its messages wait until it is resumed.`)),
 		row.blocked && blocked(row),
-		row.breaker === "open" && notice("bad", state("Breaker open", "bad"), h("span", {}, "Ten attempts in a row have failed, so nothing is sent for a while; then one message is tried.", row.breaker_until && [" The next try is ", time(row.breaker_until), "."], " Mend the callback, then send a test.")),
+		row.condition === "open" && notice("bad", state("Breaker open", "bad"), h("span", {}, "Ten attempts in a row have failed, so nothing is sent for a while; then one message is tried.", " Next try: ", nextTry(row.breaker_until), ". Mend the callback, then send a test.")),
 		row.condition === "failing" && notice("warn", state("Failing", "warn"), h("span", {}, `${counted(row.errors.error_count, "attempt has", "attempts have")} failed since ${sinceWhen(row.errors.first_error_time_microsec / 1000)}, the last with ${row.errors.last_error_msg}. What has failed is tried again by itself, later each time. Once the callback is mended, Resend does it at once.`)),
 		row.verification === "none" && notice("", h("span", {}, "The callback was never asked whether it wants these messages (hub.verify=none).")),
 	];
 }
 
-function blocked({ id, blocked: { webhook_id, failures, next_attempt_at: next, reason } }) {
+function blocked({ id, condition: how, blocked: { webhook_id, failures, next_attempt_at: next, reason } }) {
 	return notice("bad", state("Blocked", "bad"),
 		h("span", {}, "Its order is strict, so later messages wait for ", pageLink(code(webhook_id), "/deliveries", { subscription: id, webhook_id }), `, which has failed ${counted(failures, "time")}: ${reason}. `,
-			"Mend the callback: the message is tried again ", time(next), ". After its last attempt it becomes a dead letter and the next one is sent. To go on at once, subscribe again with the order loose."));
+			"Mend the callback. Next try: ", nextTry(next, how), ". After its last attempt it becomes a dead letter and the next one is sent. To go on at once, subscribe again with the order loose."));
 }
 
 function leaseCard(row) {

@@ -124,6 +124,8 @@ def test_a_strict_subscription_says_what_blocks_it(
     ui.go(f"/subscriptions/{number}")
     ui.shows("Blocked", ".named")
     ui.shows("later messages wait for", "main")
+    api.post(f"/hub/subscriptions/{number}/pause").raise_for_status()
+    ui.shows("Next try: waits until the subscription is resumed", "main")
 
 
 def test_deliveries_are_found_by_callback_outcome_and_answer(

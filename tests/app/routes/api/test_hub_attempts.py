@@ -16,6 +16,7 @@ from tests.hub.attempts.support import attempt
 from tests.support.http import Callback
 from warrenmq.app.routes.api import attempt_filter
 from warrenmq.hub.attempts.attempt import AttemptOutcome
+from warrenmq.hub.delivery.breaker import BreakerState
 from warrenmq.hub.service import Hub
 
 PATH = "/hub/attempts"
@@ -38,7 +39,10 @@ async def _attempts(hub: Hub, own: list[str]) -> None:
     written = asyncio.Event()
     outcomes = [AttemptOutcome.DELIVERED, AttemptOutcome.RETRIED, AttemptOutcome.DEAD] * 2
     for number, (whose, outcome) in enumerate(zip([*own, OVER] * 2, outcomes, strict=True)):
-        one = attempt(subscription_id=whose, webhook_id=f"msg_{number // 3}", outcome=outcome)
+        one = attempt(
+            subscription_id=whose, webhook_id=f"msg_{number // 3}", outcome=outcome,
+            next_at=1_800_000_003.25,
+        )  # fmt: skip
         hub.attempts.record(one, lambda numbers: written.set() if 5 in numbers else None, number)
     await written.wait()
 
@@ -62,6 +66,22 @@ async def test_fields_of_an_attempt(http: AsyncClient, own: list[str]) -> None:
         ],
         "next_before": 1,
     }  # fmt: skip
+
+
+async def test_the_next_attempt_waits_for_an_open_breaker(
+    hub: Hub, http: AsyncClient, own: list[str]
+) -> None:
+    active = hub.subscription_store.by_id(own[1])
+    assert active is not None
+    rests = active.failed("no", 1_900_000_000.0)
+    rests.rests_until = 1_900_000_010.0
+    for state, expected in {
+        BreakerState.OPEN: ("open", "2030-03-17T17:46:50.000Z"),
+        BreakerState.HALF_OPEN: ("failing", "2027-01-15T08:00:03.250Z"),
+    }.items():
+        rests.breaker.state = state
+        found = await get(http, f"{PATH}/2")
+        assert (found["condition"], found["next_attempt_at"]) == expected
 
 
 async def test_filters_and_pages(http: AsyncClient, own: list[str]) -> None:
