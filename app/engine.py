@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ..core.broker import Broker
 from ..core.errors import ConfigError
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
 
 
 log = logging.getLogger(__name__)
+
+
+LISTED_WITHIN_S: Final = 10
+"""RabbitMQ's nodes collect what they list every five seconds."""
 
 
 class EngineUnfit(CommandError):
@@ -55,8 +60,13 @@ async def connect(
 
 
 async def take_over(engine: AmqpEngine, hub_id: str) -> None:
-    """Ends the connections of the hub that was active before, and has not stopped by itself."""
-    try:
-        await engine.take_over(hub_id)
-    except EngineUnavailable as error:
-        log.warning("connections of the hub before end when RabbitMQ finds them dead: %s", error)
+    """Closes the connections of the hub that was active before, and has not stopped by itself.
+
+    It takes some seconds, since the management API does not list a connection at once.
+    """
+    for _ in range(LISTED_WITHIN_S):
+        try:
+            await engine.take_over(hub_id)
+        except EngineUnavailable as error:
+            log.warning("can't close connections of the hub before: %s", error)
+        await asyncio.sleep(1)

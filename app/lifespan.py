@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from starlette.types import ASGIApp
+
 from ..core import VERSION
 from ..core.auth import GUEST, Users, hashed
 from ..core.broker import Broker
@@ -61,9 +63,11 @@ from .logs.tail import LogTail
 from .metrics_application import MetricsApplication
 from .node import Listening, Node, node_name
 from .overview.live import LiveOverview
+from .peers.application import StandbyApplication
+from .peers.hops import FromStandbys, Hops
+from .peers.standby import Standby, TakenOver
 from .routes.publish import HttpPublisher
 from .snapshots import Snapshots, clear
-from .standby import Standby, TakenOver
 from .storage import open_store, stop_store
 from .telemetry import start_telemetry
 from .tunnels.host import TunnelHost
@@ -108,6 +112,8 @@ class Warren:
         self._address = settings.engine_address()
         """Where the engine's cluster is; None for the embedded engine."""
         self._cluster: AmqpEngine | None = None
+        self._key_path = key_path(settings.hub_key_file, directory)
+        self._hops = Hops(self._key_path)
         self._peers = self._create_peers()
         """Only with a cluster's engine and a database that other hubs can have too."""
         self._standby: Standby | None = None
@@ -196,7 +202,8 @@ class Warren:
         tls = None if self._certificates is None else self._certificates.context()
         standby = self._standby = Standby(
             hub.peers,
-            self._settings.drain_s,
+            StandbyApplication(hub.peers, self._hops, self._settings.base_path),
+            self._settings,
             self._sockets.http,
             self._sockets.https,
             tls,
@@ -205,7 +212,8 @@ class Warren:
         stack.push_async_callback(standby.stop)
         before = await standby.wait(hub.storage, self._stop_requested)
         if before is not None and self._cluster is not None:
-            await take_over(self._cluster, before.id)
+            closing = asyncio.create_task(take_over(self._cluster, before.id))
+            stack.callback(closing.cancel)
 
     async def _start(
         self,
@@ -303,7 +311,8 @@ class Warren:
         settings = self._settings
         if self._address is None or not settings.database:
             return None
-        return Peers(key_path(settings.hub_key_file, self._directory), "", self._taken_over)
+        address = settings.hub_address or self._sockets.peer_address()
+        return Peers(self._key_path, address, self._taken_over)
 
     def _register(self) -> Broker:
         """Returns the broker of a hub on a cluster: the register of virtual hosts and users."""
@@ -363,8 +372,9 @@ class Warren:
             is_for_application=application.takes_websocket,
             has_amqp=self._address is None,
         )
+        served: ASGIApp = AccessLog(application) if settings.access_log else application
         return HttpServer(
-            AccessLog(application) if settings.access_log else application,
+            served if self._peers is None else FromStandbys(served, self._hops),
             max_body_bytes=settings.max_message_bytes,
             drain_s=settings.drain_s,
             upgrades=upgrades,

@@ -245,6 +245,8 @@ RUNS = {
     "hub.topics.names",
     "app.tunnels": "app.access app.context app.http app.logs app.problems app.requests "
     "app.responses core.auth core.resources core.wire hub.errors hub.tunnels",
+    "app.peers": "app.access app.configuration app.http app.logs app.problems app.responses "
+    "core.errors hub.connection_fields hub.errors hub.keys.key_file hub.peers hub.storage",
     "app.live": "app.access app.context app.http app.problems app.requests core.auth core.broker "
     "core.errors core.message.model core.wire hub.engine.port hub.live hub.requests",
     "app.routes": "app app.access app.http app.live app.manual app.metrics app.problems "
@@ -283,12 +285,9 @@ RUNS = {
     "app.requests app.responses app.routes.api app.routes.feeds app.routes.metrics "
     "app.routes.streams hub.upstream.upstream",
     "app.telemetry": "core core.errors hub.spans",
-    "app.standby": "app.http app.problems app.responses core.errors hub.errors hub.peers "
-    "hub.storage",
     "app.lifespan": "app app.access app.asgi app.configuration app.engine app.http app.logs "
-    "app.metrics_application app.node app.overview app.routes.publish app.standby app.telemetry "
-    "app.tunnels "
-    "core.* hub.*",
+    "app.metrics_application app.node app.overview app.peers app.routes.publish app.telemetry "
+    "app.tunnels core.* hub.*",
     "app.main": "app app.configuration app.http app.lifespan app.logs hub.processes",
     "app.cli": "app.commands app.configuration app.conformance app.main core.counted core.errors "
     "hub.pipeline",

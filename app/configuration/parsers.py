@@ -42,6 +42,14 @@ def relay_hosts(value: str) -> list[str]:
     return found
 
 
+def host_and_port(text: str) -> None:
+    """Raises `ValueError` for what is not HOST:PORT, with an IPv6 address in brackets."""
+    host, _, port = text.rpartition(":")
+    if not host or (":" in host) != (host[0] == "[" and host[-1] == "]"):
+        raise ValueError(f"'{text}' is not HOST:PORT")
+    _port(port)
+
+
 def size(text: str) -> int:
     """Returns a size with a unit, `16MiB`, in bytes."""
     try:

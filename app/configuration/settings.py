@@ -71,6 +71,12 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         str, "File with the key that encrypts stored secrets; default `hub.key` in `data`."
     ] = ""
 
+    hub_address: Annotated[
+        str,
+        "HOST:PORT where other hubs find this one's HTTP port; default `host`, or the machine's "
+        "name where that is all addresses (docs/scaling.md).",
+    ] = ""
+
     host: Annotated[
         str,
         Meta(min_length=1),
@@ -407,6 +413,8 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         parsers.origins(self.websocket_origins)
         self.page_origins()
         self.engine_address()
+        if self.hub_address:
+            parsers.host_and_port(self.hub_address)
         if self.database:
             read_url(self.database)
 

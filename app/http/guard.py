@@ -38,7 +38,7 @@ from .progress import ProgressTimer
 from .refusal import LINGER_S, ErrorResponse
 from .takeover import TAKEOVER, Successor
 from .unread import UnreadTimer
-from .websocket import AcceptedUpgrade, Upgrades, is_offer
+from .websocket import AcceptedUpgrade, UpgradeRules, is_offer
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class HttpRules:
     """
 
     max_body_bytes: int
-    upgrades: Upgrades | None = None
+    upgrades: UpgradeRules | None = None
     logs_refusals: bool = False
 
 

@@ -54,6 +54,11 @@ class Sockets:
         is_here = address.is_loopback or address.is_unspecified
         return f"{scheme}://{printed('localhost' if is_here else host, port)}"
 
+    def peer_address(self) -> str:
+        """Returns host and port at which other machines find the HTTP port, as far as is known."""
+        host, port = self.http[0].getsockname()[:2]
+        return printed(socket.gethostname() if ip_address(host).is_unspecified else host, port)
+
     def base_urls(self, base_path: str) -> list[str]:
         """Returns each URL at which the HTTP ports are reachable from this machine."""
         hosts = ["localhost", "127.0.0.1", "[::1]", socket.gethostname()]

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp
 
 from .guard import HttpGuard, HttpRules
 from .request_ids import IdentifiedRequests
-from .websocket import Upgrades
+from .websocket import UpgradeRules
 
 KEEP_ALIVE_S = 75
 """Longer than the 60 s that clients' pools and proxies commonly keep a connection."""
@@ -31,7 +31,7 @@ class HttpServer(uvicorn.Server):
         *,
         max_body_bytes: int,
         drain_s: float,
-        upgrades: Upgrades | None = None,
+        upgrades: UpgradeRules | None = None,
         logs_refusals: bool = False,
     ) -> None:
         rules = HttpRules(max_body_bytes, upgrades, logs_refusals)

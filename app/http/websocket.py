@@ -11,7 +11,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Sequence
 from hashlib import sha1
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ...core.server.listener import Listener
 from ...core.server.websocket import WebSocket
@@ -37,6 +37,16 @@ class AcceptedUpgrade(NamedTuple):
     protocol: WebSocket
 
 
+class UpgradeRules(Protocol):
+    """What becomes of offers of WebSocket."""
+
+    def is_for_application(self, path: bytes, headers: Headers, /) -> bool:
+        """Returns whether the application decides about an offer, by its path and header fields."""
+
+    def accept(self, headers: Headers, peer: str, path: bytes) -> AcceptedUpgrade:
+        """Accepts any other offer. Raises `Problem`."""
+
+
 class Upgrades:
     """Takes over connections of the HTTP listener for AMQP.
 
@@ -57,7 +67,6 @@ class Upgrades:
     ) -> None:
         self._is_http_path = is_http_path
         self.is_for_application = is_for_application
-        """Whether the application decides about an offer, by its path and header fields."""
         self._has_amqp = has_amqp
         self._clients = clients
         self._lets_guest_in = lets_guest_in

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import aiohttp
 import httpx
 import pytest
 
@@ -169,14 +174,79 @@ def test_a_hub_that_has_lost_its_lock_ends(
     pair.standby.start()
 
 
-def test_a_standby_says_so(pair: Pair) -> None:
-    with httpx.Client(base_url=pair.standby.http_url, timeout=WAIT_S) as http:
-        assert http.get("/health/live").json() == {"status": "ok"}
-        ready = http.get("/health/ready")
-        assert ready.status_code == 503
-        assert ready.json()["status"] == "standby"
-        refused = http.get("/subscriptions", auth=AUTH)
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+def test_a_standby_passes_requests_on(pair: Pair, site: Site) -> None:
+    """In both directions as they come, with what the active hub says of them."""
+    with Site(pair.standby) as other, SteppedCallback() as callback:
+        callback.open = True
+        assert other.get("/health/live") == {"status": "ok"}
+        assert other.get("/health/ready") == {"status": "standby", "warnings": []}
+        exchange = other.exchange()
+        other.subscribe(exchange, callback)
+        path, body = f"/endpoint/{exchange}", bytes(range(256)) * 4096
+        pieces = (body[at : at + 50_000] for at in range(0, len(body), 50_000))
+        with other.http.stream("GET", f"/stream/{exchange}") as stream:
+            answer = other.http.post(path, content=pieces, headers={"X-Request-Id": "mine"})
+            assert answer.status_code == 202, answer.text
+            assert answer.headers.get_list("x-request-id") == ["mine"]
+            assert len(answer.headers.get_list("date")) == 1
+            site.publish(exchange, b"live")
+            assert any("live" in line for line in stream.iter_lines())
+        wait_until(lambda: ids(callback).keys() == {body, b"live"}, WAIT_S, "both messages")
+        assert other.http.head(path).status_code == site.http.head(path).status_code
+        assert other.http.get("/nothing").status_code == 404
+
+
+def test_a_websocket_goes_through_a_standby(pair: Pair, site: Site) -> None:
+    exchange = site.exchange()
+    url = f"{pair.standby.http_url}/stream/{exchange}"
+
+    async def read() -> str:
+        login = {"Authorization": aiohttp.encode_basic_auth(*AUTH)}
+        async with aiohttp.ClientSession() as http, http.ws_connect(url, headers=login) as socket:
+            await asyncio.to_thread(site.publish, exchange, b"live")
+            async with asyncio.timeout(WAIT_S):
+                while "live" not in (text := await socket.receive_str()):
+                    pass
+            return text
+
+    assert "live" in asyncio.run(read())
+
+
+def test_the_client_behind_a_standby_is_known(pair: Pair, site: Site) -> None:
+    """By what the standby has signed, which others can't write."""
+    elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
+    url = f"{pair.standby.http_url}/subscriptions"
+    with httpx.Client(transport=elsewhere, timeout=WAIT_S) as http:
+        assert http.get(url, auth=("guest", "wrong")).status_code == 401
+
+    def entries() -> list[Any]:
+        found: list[Any] = site.get("/api/hub/audit", address="127.0.0.2")["entries"]
+        return found
+
+    wait_until(lambda: bool(entries()), WAIT_S, "the refused login in the audit log")
+    forged = {"X-Warren-Hop": f"{int(time.time())} 127.0.0.1 http 1.1 {'0' * 64}"}
+    for hub, status in ((pair.active, 403), (pair.standby, 503)):
+        answer = httpx.get(f"{hub.http_url}/subscriptions", auth=AUTH, headers=forged)
+        assert answer.status_code == status, answer.text
+
+
+@pytest.mark.promise
+def test_a_request_whose_hub_is_killed_is_not_answered_as_done(pair: Pair, site: Site) -> None:
+    exchange = site.exchange()
+    asked = f"POST /endpoint/{exchange} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1"
+    url = f"{pair.standby.http_url}/stream/{exchange}"
+    with (
+        socket.create_connection((pair.standby.host, pair.standby.http_port), WAIT_S) as half,
+        httpx.stream("GET", url, auth=AUTH, timeout=WAIT_S) as cut,
+        half.makefile("rb") as answer,
+    ):
+        half.sendall(asked.encode())
+        pair.active.kill()
+        assert answer.readline().startswith(b"HTTP/1.1 502 ")
+        with pytest.raises(httpx.RemoteProtocolError):
+            cut.read()
+    pair.swap()
+    pair.standby.start()
 
 
 def test_a_hub_with_another_key_is_refused(

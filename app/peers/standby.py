@@ -9,23 +9,17 @@ from contextlib import suppress
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any
 
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.types import Receive, Scope, Send
-
-from ..core.errors import StoreFailure
-from ..hub.errors import DatabaseDown
-from ..hub.peers.peers import Peers
-from ..hub.storage.storage import Storage
-from .http.server import HttpServer
-from .problems import Problem
-from .responses.error_pages import answer_problem
+from ...core.errors import StoreFailure
+from ...hub.errors import DatabaseDown
+from ...hub.peers.peers import Peers
+from ...hub.storage.storage import Storage
+from ..configuration.settings import Settings
+from ..http.access_log import AccessLog
+from ..http.server import HttpServer
+from .application import AllUpgrades, StandbyApplication
 
 if TYPE_CHECKING:
-    from ..hub.peers.active_hub import ActiveHub
-
-AGAIN_S = 1
-"""When a client that was refused should ask again."""
+    from ...hub.peers.active_hub import ActiveHub
 
 
 class TakenOver(StoreFailure):
@@ -44,7 +38,8 @@ class Standby:
     def __init__(
         self,
         peers: Peers,
-        drain_s: float,
+        application: StandbyApplication,
+        settings: Settings,
         listeners: Sequence[socket.socket],
         secured: Sequence[socket.socket],
         tls: SSLContext | None,
@@ -54,7 +49,14 @@ class Standby:
         self._say = say
         self._sockets = listeners, secured
         self._tls = tls
-        self._server = HttpServer(StandbyApplication(peers), max_body_bytes=0, drain_s=drain_s)
+        self._application = application
+        self._server = HttpServer(
+            AccessLog(application) if settings.access_log else application,
+            max_body_bytes=settings.max_message_bytes,
+            drain_s=settings.drain_s,
+            upgrades=AllUpgrades(),
+            logs_refusals=settings.access_log,
+        )
         self.is_serving = False
 
     async def wait(self, storage: Storage, stop: asyncio.Event) -> ActiveHub | None:
@@ -73,10 +75,10 @@ class Standby:
                 return await opening
             return None
         finally:
+            if not opening.done() or stopped.done() or opening.exception():
+                await storage.close()
             stopped.cancel()
             waiting.cancel()
-            if stopped.done():
-                await storage.close()
 
     async def _serve(self) -> None:
         # Copies, since the server closes what it listens on, and clients should find the port open.
@@ -90,32 +92,8 @@ class Standby:
     async def stop(self) -> None:
         """Ends the answers; called when the hub that has become active can give them."""
         if self.is_serving:
+            self._application.close()
             await self._server.stop()
-
-
-class StandbyApplication:
-    """The HTTP interface of a hub that waits."""
-
-    def __init__(self, peers: Peers) -> None:
-        self._peers = peers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response: Response
-        match Request(scope).url.path:
-            case "/health/live":
-                response = JSONResponse({"status": "ok"})
-            case "/health/ready":
-                warnings = [self._reason()]
-                response = JSONResponse({"status": "standby", "warnings": warnings}, 503)
-            case _:
-                headers = {"Retry-After": str(AGAIN_S)}
-                response = answer_problem(Problem(503, self._reason(), headers=headers), scope)
-        await response(scope, receive, send)
-
-    def _reason(self) -> str:
-        if not self._peers.waits:
-            return "this hub has just become the active one, and is starting"
-        return "this hub is a standby: another one with the same database is active"
 
 
 async def _first(*tasks: asyncio.Task[Any]) -> None:
