@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -42,7 +43,10 @@ async def connect(
     except ModuleNotFoundError as error:
         text = f"the engine needs the package {error.name}: pip install 'warrenmq[cluster]'"
         raise ConfigError(text) from error
-    engine = AmqpEngine(address, broker, hub_id, on_taken_over)
+    try:
+        engine = AmqpEngine(address, broker, hub_id, on_taken_over)
+    except ssl.SSLError as error:
+        raise ConfigError(f"'{address.cacertfile}' has no certificate: {error}") from error
     try:
         found = await engine.check()
         for line in found:

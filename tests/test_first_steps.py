@@ -35,13 +35,13 @@ def terminals(tmp_path: Path, warren: WarrenServer) -> Iterator[Terminals]:
         terminals.close()
 
 
-def test_examples(terminals: Terminals) -> None:
+def test_examples(terminals: Terminals, warren: WarrenServer) -> None:
     example = terminals.example
     evan = terminals.start(example("callback.py"))
     wait_until(lambda: accepts(terminals.callback_port), TIMEOUT_S, "the callback's start")
     terminals.run(example("exchange_type=direct"))
     anders = terminals.start(example("anders.py"))
-    wait_until(lambda: consumers(terminals.server, "anders") == 1, TIMEOUT_S, "Anders' consumer")
+    wait_until(lambda: consumers(warren, "anders") == 1, TIMEOUT_S, "Anders' consumer")
 
     terminals.run(example("'is at work'"))
     shows(evan, "/evan?hub.topic=tony text/plain b'is at work'")

@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
-from tests.support.terminals import TIMEOUT_S, Terminals, shows
+from tests.support.terminals import TIMEOUT_S, Ports, Terminals, shows
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
@@ -21,14 +21,19 @@ INSTALLING = ".venv/bin/pip install --quiet pika\n"
 
 
 def test_the_minute(tmp_path: Path, warren: WarrenServer) -> None:
+    run_minute(tmp_path, warren, warren.http_url)
+
+
+def run_minute(directory: Path, server: Ports, management_url: str) -> None:
+    """As somebody does who has started the server."""
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")
     # The packages of the tests have pika, and their interpreter is that of `.venv`.
     text = README.replace(INSTALLING, "").replace(".venv/bin/python", sys.executable)
-    terminals = Terminals(text, tmp_path, warren)
+    terminals = Terminals(text, directory, server)
     try:
         reader = terminals.start(terminals.example("/stream/x/news"))
-        bindings = f"{warren.http_url}/api/exchanges/%2F/news/bindings/source"
+        bindings = f"{management_url}/api/exchanges/%2F/news/bindings/source"
 
         def is_read() -> bool:
             answer = httpx.get(bindings, auth=("guest", "guest"), verify=False)

@@ -84,9 +84,9 @@ def main() -> int:
         prepare(cluster.any_node)
         hub = stack.enter_context(_hub(cluster, given.http_port))
         _tell(hub, cluster)
-        servers: list[HubOnRabbitMQ | RabbitMQServer] = [hub, *cluster.nodes]
+        processes: list[HubOnRabbitMQ | RabbitMQServer] = [hub, *cluster.nodes]
         while not stop.wait(LOOK_S):
-            for one in servers:
+            for one in processes:
                 if not one.running:
                     _start_again(one, stop)
     return 0

@@ -20,7 +20,9 @@ class PortMapper:
 
     host = "127.0.0.1"
 
-    def __init__(self) -> None:
+    def __init__(self, *others: str) -> None:
+        """`others` are more addresses at which it is to be asked."""
+        self._others = others
         self.port = free_port()
         self._temporary = tempfile.TemporaryDirectory(prefix="warren-epmd-")
         self.home = Path(self._temporary.name)
@@ -39,8 +41,9 @@ class PortMapper:
         cookie = self.home / ".erlang.cookie"
         cookie.write_text(secrets.token_hex())
         cookie.chmod(0o400)
+        addresses = [self.host, *self._others]
         self._process = subprocess.Popen(
-            ["epmd", "-port", str(self.port), "-address", self.host],
+            ["epmd", "-port", str(self.port), "-address", ",".join(addresses)],
             env={**os.environ, **self.env},
             cwd=self.home,
             stdin=subprocess.DEVNULL,

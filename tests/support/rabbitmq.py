@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -15,7 +16,8 @@ from .port_mapper import PortMapper
 from .ports import free_port
 from .process import kill, terminate, wait_until
 
-READY_TIMEOUT_S = 180.0
+READY_TIMEOUT_S = 600.0
+"""Nodes take long where others need the processors."""
 STOP_TIMEOUT_S = 30.0
 READY_TEXT = " completed with "
 PACKAGED = "lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server"
@@ -54,6 +56,10 @@ class RabbitMQServer:
         """Of the management API, if its plugin is started."""
         self.prometheus_port = free_port()
         """Of the metrics, if their plugin is started."""
+        self.tls_port = free_port()
+        """Of AMQP, if there are certificates."""
+        self.tls: Mapping[str, str] = {}
+        """Files of a certificate: `cacertfile`, `certfile` and `keyfile`."""
         self.settings: list[str] = []
         self.flags: Sequence[str] = ()
         self.prefix: Sequence[str] = ()
@@ -76,7 +82,12 @@ class RabbitMQServer:
     @property
     def name(self) -> str:
         """Of the node, as others of its cluster know it."""
-        return f"warren-test-{self.port}@localhost"
+        return f"warren-test-{self.port}@{'localhost' if self._is_usual else self.host}"
+
+    @property
+    def _is_usual(self) -> bool:
+        """Whether it shares its address with other nodes; one of its own is part of its name."""
+        return self.host == RabbitMQServer.host
 
     @property
     def pid(self) -> int:
@@ -91,12 +102,18 @@ class RabbitMQServer:
     def _env(self) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if "RABBITMQ" not in name}
         home = self._directory
+        address = f"{{{self.host.replace('.', ',')}}}"
         (home / "enabled_plugins").write_text(f"[{','.join(self._plugins)}].\n")
         (home / "env.conf").touch()
         settings = ["log.console = true", "log.file = false", *self.settings]
         if "rabbitmq_management" in self._plugins:
-            settings.append(f"management.tcp.ip = {self.host}")
-            settings.append(f"management.tcp.port = {self.management_port}")
+            kind = "ssl" if self.tls else "tcp"
+            settings.append(f"management.{kind}.ip = {self.host}")
+            settings.append(f"management.{kind}.port = {self.management_port}")
+            settings += [f"management.ssl.{name} = {file}" for name, file in self.tls.items()]
+        if self.tls:
+            settings.append(f"listeners.ssl.1 = {self.host}:{self.tls_port}")
+            settings += [f"ssl_options.{name} = {file}" for name, file in self.tls.items()]
         if "rabbitmq_prometheus" in self._plugins:
             settings.append(f"prometheus.tcp.ip = {self.host}")
             settings.append(f"prometheus.tcp.port = {self.prometheus_port}")
@@ -116,8 +133,10 @@ class RabbitMQServer:
                 "RABBITMQ_ENABLED_PLUGINS_FILE": str(home / "enabled_plugins"),
                 "RABBITMQ_CONF_ENV_FILE": str(home / "env.conf"),
                 "RABBITMQ_CONFIG_FILE": str(home / "rabbitmq.conf"),
+                "RABBITMQ_USE_LONGNAME": str(not self._is_usual).lower(),
                 "RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS": (
-                    "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}"
+                    f"-start_epmd false -kernel inet_dist_use_interface {address}"
+                    f" -kernel inet_dist_connect_options [{{ip,{address}}}]"
                     f" {' '.join(self.flags)}"
                 ),
                 # The script then becomes the Erlang machine instead of staying as its parent.
@@ -150,9 +169,9 @@ class RabbitMQServer:
                 start_new_session=True,
             )
 
-    def await_start(self, timeout_s: float = READY_TIMEOUT_S) -> None:
+    def await_start(self) -> None:
         wait_until(
-            lambda: self._gone() or READY_TEXT in self.output(), timeout_s, "RabbitMQ's start"
+            lambda: self._gone() or READY_TEXT in self.output(), READY_TIMEOUT_S, "RabbitMQ's start"
         )
         if self._gone():
             raise RuntimeError(f"RabbitMQ did not start:\n{self.output()}")
@@ -165,6 +184,13 @@ class RabbitMQServer:
         """Sends SIGKILL, as in a crash."""
         assert self._process is not None, "RabbitMQ was not started"
         kill(self._process)
+
+    def halt(self) -> None:
+        """Sends SIGSTOP: it is silent, and its connections stay open."""
+        os.kill(self.pid, signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        os.kill(self.pid, signal.SIGCONT)
 
     def shut_down(self) -> None:
         """Stops the broker in order."""

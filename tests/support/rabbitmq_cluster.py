@@ -10,6 +10,7 @@ from typing import Self
 import httpx
 
 from .port_mapper import PortMapper
+from .process import wait_until
 from .rabbitmq import RabbitMQServer
 
 NODES = 3
@@ -20,11 +21,14 @@ QUIET = ("+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none")
 
 
 class RabbitMQCluster:
-    """Three nodes that find each other as those of the containers do."""
+    """Three nodes that find each other as those of the containers do. They may have `hosts`,
+    addresses of their own."""
 
-    def __init__(self, *plugins: str) -> None:
-        self._mapper = PortMapper()
+    def __init__(self, *plugins: str, hosts: Sequence[str] = ()) -> None:
+        self._mapper = PortMapper(*hosts)
         made = [RabbitMQServer(*plugins, mapper=self._mapper) for _ in range(NODES)]
+        for node, host in zip(made, hosts, strict=False):
+            node.host = host
         self.nodes: Sequence[RabbitMQServer] = made
 
     def start(self) -> None:
@@ -48,15 +52,25 @@ class RabbitMQCluster:
         return self.any_node.ctl(*arguments)
 
     def node_of_the_hub(self) -> RabbitMQServer:
-        """The node that the hub's connections are at."""
+        """The node that the hub's connections are at; it is known some seconds late."""
+        found: list[RabbitMQServer] = []
+
+        def is_known() -> bool:
+            names = self._names_with_the_hub()
+            found.extend(one for one in self.nodes if one.name in names and one.running)
+            return bool(found)
+
+        wait_until(is_known, ANSWER_S, "the hub's connection among those of RabbitMQ")
+        return found[0]
+
+    def _names_with_the_hub(self) -> set[str]:
         url = f"{self.any_node.management_url}/api/connections"
         answer = httpx.get(url, auth=("guest", "guest"), timeout=ANSWER_S)
-        found = [
+        return {
             one["node"]
             for one in answer.raise_for_status().json()
             if one["client_properties"].get("connection_name", "").startswith("Warren hub")
-        ]
-        return next(one for one in self.nodes if one.name in found and one.running)
+        }
 
     def stop(self) -> None:
         """Kills the nodes, whose data goes too."""

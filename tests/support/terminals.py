@@ -10,12 +10,22 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from .ports import free_port
 from .process import wait_until
-from .server import WarrenServer
 
 TIMEOUT_S = 30.0
+
+
+class Ports(Protocol):
+    """What examples need to know of a server."""
+
+    http_port: int
+    amqp_port: int
+
+    @property
+    def http_url(self) -> str: ...
 
 
 class Terminals:
@@ -24,7 +34,7 @@ class Terminals:
     Examples are blocks of `sh`. What one prints is compared with a block of `json` behind it.
     """
 
-    def __init__(self, text: str, directory: Path, server: WarrenServer) -> None:
+    def __init__(self, text: str, directory: Path, server: Ports) -> None:
         self.examples: list[str] = re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S)
         self.shown: dict[str, str] = dict(
             re.findall(r"^```sh\n([^`]*?)^```\n[^`]*?^```json\n(.*?)^```", text, re.M | re.S)

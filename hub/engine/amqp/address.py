@@ -1,10 +1,12 @@
-"""Reads the URL of the engine: `amqp://USER:PASSWORD@HOST[:PORT],HOST.../`."""
+"""Reads the URL of the engine: `amqp://USER:PASSWORD@HOST[:PORT],HOST.../`; one that begins with
+`amqps` may end with `?cacertfile=FILE`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 AMQP_PORTS: Final = {"amqp": 5672, "amqps": 5671}
 MANAGEMENT_PORTS: Final = {"amqp": 15672, "amqps": 15671}
@@ -15,13 +17,15 @@ _ROOTS: Final = ("", "/", "/%2F", "/%2f")
 @dataclass(frozen=True, slots=True)
 class EngineAddress:
     """Where the nodes of a cluster are, and the user with whom the hub works there. `management`
-    has the URLs of the management API, without a slash at the end."""
+    has the URLs of the management API, without a slash at the end. `cacertfile` names the
+    authorities that certificates are from; those of the system if it is empty."""
 
     scheme: str
     nodes: tuple[tuple[str, int], ...]
     user: str
     password: str
     management: tuple[str, ...]
+    cacertfile: str = ""
 
     @property
     def names(self) -> str:
@@ -38,6 +42,7 @@ def read_address(url: str, management: str = "") -> EngineAddress:
     scheme, _, rest = url.partition("://")
     if scheme not in AMQP_PORTS:
         raise ValueError("neither `embedded` nor a URL amqp://USER:PASSWORD@HOST/ (or amqps://)")
+    rest, _, query = rest.partition("?")
     before, _, path = rest.partition("/")
     credentials, at, hosts = before.rpartition("@")
     user, _, password = credentials.partition(":")
@@ -47,8 +52,19 @@ def read_address(url: str, management: str = "") -> EngineAddress:
         raise ValueError("the hub serves all virtual hosts of the cluster: end the URL at the /")
     nodes = tuple(_node(host, AMQP_PORTS[scheme]) for host in hosts.split(","))
     return EngineAddress(
-        scheme, nodes, unquote(user), unquote(password), _management(scheme, nodes, management)
-    )
+        scheme, nodes, unquote(user), unquote(password), _management(scheme, nodes, management),
+        _cacertfile(scheme, query),
+    )  # fmt: skip
+
+
+def _cacertfile(scheme: str, query: str) -> str:
+    given = dict(parse_qsl(query))
+    file = given.pop("cacertfile", "")
+    if given or (file and scheme != "amqps"):
+        raise ValueError("after a ? there may be cacertfile=FILE alone, and with amqps:// only")
+    if file and not Path(file).is_file():
+        raise ValueError(f"cacertfile: '{file}' is no file")
+    return file
 
 
 def _node(text: str, default_port: int) -> tuple[str, int]:

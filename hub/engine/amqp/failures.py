@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -28,6 +29,9 @@ _CODES: Final[dict[type[ChannelClosed], int]] = {
 }
 
 
+_ADVICE: Final = "the URL needs its name, and may end with ?cacertfile=FILE of its authority"
+
+
 @contextmanager
 def translated() -> Iterator[None]:
     """Raises `ChannelError` for what RabbitMQ has refused, and `EngineUnavailable` when it does not
@@ -50,6 +54,13 @@ def translated() -> Iterator[None]:
 
 def reason(error: BaseException) -> str:
     """Returns the library's error in words."""
+    if isinstance(error, TimeoutError):
+        return "no answer"
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError) and hasattr(cause, "verify_message"):
+            return f"its certificate is refused, {cause.verify_message}; {_ADVICE}"
+        cause = cause.__cause__
     return str(error.args[-1] if error.args else error) or type(error).__name__
 
 

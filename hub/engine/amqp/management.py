@@ -12,6 +12,8 @@ import aiohttp
 
 from ..errors import EngineUnavailable
 from .address import EngineAddress
+from .failures import reason
+from .transport import tls_context
 
 TIMEOUT_S: Final = 10.0
 
@@ -28,6 +30,7 @@ class Management:
     def __init__(self, address: EngineAddress) -> None:
         self._urls = list(address.management)
         self._login = aiohttp.BasicAuth(address.user, address.password, "utf-8")
+        self._tls = tls_context(address)
         self._session: aiohttp.ClientSession | None = None
 
     async def get(self, *names: str, columns: str = "") -> Any:
@@ -69,14 +72,17 @@ class Management:
             try:
                 return await self._ask_at(method, url + path + query, **options)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
-                failure = f"{url}: {error or 'no answer'}"
+                failure = f"{url}: {reason(error)}"
                 self._urls.append(self._urls.pop(0))
         raise EngineUnavailable(f"RabbitMQ's management API can't be reached ({failure})")
 
     async def _ask_at(self, method: str, url: str, **options: Any) -> Any:
         if self._session is None:
             timeout = aiohttp.ClientTimeout(total=TIMEOUT_S)
-            self._session = aiohttp.ClientSession(auth=self._login, timeout=timeout)
+            connector = aiohttp.TCPConnector(ssl=self._tls or True)
+            self._session = aiohttp.ClientSession(
+                auth=self._login, timeout=timeout, connector=connector
+            )
         from yarl import URL
 
         async with self._session.request(method, URL(url, encoded=True), **options) as response:

@@ -8,6 +8,7 @@ header of octets, which `encoding.py` decodes, and no other octets in routing ke
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import Any, Final, cast
 
 from aiormq.connection import TCPTransportFactory, TLSTransportFactory, TransportFactory
@@ -17,6 +18,7 @@ from ....core.errors import ProtocolError
 from ....core.wire import properties as wire
 from ....core.wire.frames import HEADER, METHOD
 from ....core.wire.method_ids import BASIC_DELIVER, BASIC_GET_OK
+from .address import EngineAddress
 
 RAW: Final = "raw"
 """The header with a property list as it was received."""
@@ -25,6 +27,16 @@ _CONTENT_HEAD_BYTES: Final = 12
 _PROTOCOL_HEADER_BYTES: Final = 8
 _DELIVERIES: Final = (BASIC_DELIVER.to_bytes(4), BASIC_GET_OK.to_bytes(4))
 _OCTETS: Final = b"x"
+
+
+def tls_context(address: EngineAddress) -> ssl.SSLContext | None:
+    """Returns how certificates of the cluster are verified; None without TLS.
+
+    Raises `ssl.SSLError` if the file of authorities has none.
+    """
+    if address.scheme != "amqps":
+        return None
+    return ssl.create_default_context(cafile=address.cacertfile or None)
 
 
 class CheckedTransport(TransportFactory):
