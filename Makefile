@@ -21,7 +21,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .DELETE_ON_ERROR:
-.PHONY: help run test thorough explore lint format bench cluster torture torture-pipeline soak mutants lock audit reference pictures package sbom clean
+.PHONY: help run test thorough explore lint format bench cluster torture torture-cluster torture-pipeline soak mutants lock audit reference pictures package sbom clean
 
 help:
 	@echo "make run     start Warren in development mode (AMQP 5672, HTTP 15672)"
@@ -33,6 +33,7 @@ help:
 	@echo "make bench   measure, beside RabbitMQ when it is installed"
 	@echo "make cluster start three RabbitMQ nodes and the hub on them, to try it"
 	@echo "make torture kill a loaded server again and again: make torture KILLS=50 MESSAGES=500000"
+	@echo "make torture-cluster kill nodes of a cluster, the hub and PostgreSQL under load, cut a node off, fill its disk"
 	@echo "make torture-pipeline kill Spark's drivers and workers, and the hub, while a stream is published and archived"
 	@echo "make soak    an hour of load, rests and restarts, and what grows: make soak SOAK_S=600"
 	@echo "make mutants break the product in small ways and count what the tests notice"
@@ -69,6 +70,10 @@ cluster: $(VENV)/.test
 # More for it, a seed or a directory: make torture TORTURE="--seed 7 --data /tmp/torture"
 torture: $(VENV)/.test
 	@$(BIN)/python -m tests.crash --kills $(KILLS) --messages $(MESSAGES) $(TORTURE)
+
+# More for it: make torture-cluster TORTURE="--faults 10 --seed 7"
+torture-cluster: $(VENV)/.test
+	@$(BIN)/python -m tests.cluster.torture $(TORTURE)
 
 # More for it: make torture-pipeline TORTURE="--kills 20 --messages 1000000 --seed 7"
 torture-pipeline: $(VENV)/.test

@@ -114,19 +114,26 @@ class SmallDisk:
             if stream is not None:
                 stream.close()
 
-    def _inside(self) -> list[str]:
+    @property
+    def seen_from_outside(self) -> Path:
+        """Its directory, for those who do not see the disk."""
+        return Path(f"/proc/{self._holder.pid}/root{self._directory}")
+
+    @property
+    def inside(self) -> list[str]:
+        """What a command begins with that sees the disk."""
         command = [need("nsenter"), "--mount", "--target", str(self._holder.pid)]
         return command if os.geteuid() == 0 else [*command, "--user", "--preserve-credentials"]
 
     @property
     def command(self) -> list[str]:
         """Starts a server that sees the disk."""
-        return [*self._inside(), *warren_command()]
+        return [*self.inside, *warren_command()]
 
     def resize(self, size_bytes: int) -> None:
         options = f"remount,size={size_bytes}"
         mount = ["mount", "-o", options, str(self._directory)]
-        subprocess.run([*self._inside(), *mount], check=True)
+        subprocess.run([*self.inside, *mount], check=True)
 
 
 class BlackHole:

@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "scaling.md"
 USER = "warren"
 PASSWORD = "SECRET"
 TAGS = "administrator,impersonator"
-START_S = 60.0
+START_S = 180.0
 
 
 def commands(program: str) -> Iterator[list[str]]:

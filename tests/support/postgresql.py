@@ -16,7 +16,7 @@ from uuid import uuid4
 from .ports import free_port
 from .process import kill, wait_until
 
-READY_TIMEOUT_S = 60.0
+READY_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 30.0
 USER = "warren"
 PASSWORD = "pass%w/o:r@d"
