@@ -27,6 +27,14 @@ from .worker import WorkerError
 OUTPUT_CHARACTERS = 1_500
 
 Start = Callable[[], AbstractContextManager[Broker]]
+STARTS: dict[str, list[Start]] = {
+    "warren": [brokers.warren],
+    "rabbitmq": [brokers.rabbit],
+    "both": [brokers.warren, brokers.rabbit],
+    # The engine that is in the process, and the one that is a RabbitMQ of one node, or three.
+    "engines": [brokers.warren, brokers.warren_on_node],
+    "engines-3": [brokers.warren, brokers.warren_on_cluster],
+}
 
 
 def _arguments() -> argparse.Namespace:
@@ -37,7 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--messages", type=int, default=1_000_000, help="of whole jobs (1000000)")
     parser.add_argument("--long", action="store_true", help="all rows, and their jobs as a whole")
     parser.add_argument("--repeat", type=int, default=1, help="runs per scenario, median taken")
-    parser.add_argument("--broker", choices=["warren", "rabbitmq", "both"], default="both")
+    parser.add_argument("--broker", choices=[*STARTS], default="both")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there too")
     return parser.parse_args()
 
@@ -53,15 +61,10 @@ def _chosen(patterns: list[str] | None, *, long: bool) -> list[Scenario]:
 
 
 def _starts(arguments: argparse.Namespace) -> list[Start]:
-    starts: dict[str, list[Start]] = {
-        "warren": [brokers.warren],
-        "rabbitmq": [brokers.rabbit],
-        "both": [brokers.warren, brokers.rabbit],
-    }
-    chosen = starts[arguments.broker]
-    if brokers.rabbit in chosen and (reason := brokers.missing_rabbit()):
+    chosen = STARTS[arguments.broker]
+    if chosen != [brokers.warren] and (reason := brokers.missing_rabbit()):
         print(f"Without RabbitMQ: {reason}.")
-        chosen = [one for one in chosen if one is not brokers.rabbit]
+        chosen = [one for one in chosen if one is brokers.warren]
     return chosen
 
 

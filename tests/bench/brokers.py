@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -12,7 +13,9 @@ from pathlib import Path
 from pamqp import decode
 
 from tests.support import rabbitmq
+from tests.support.hub_on_rabbitmq import HubOnRabbitMQ, prepare
 from tests.support.rabbitmq import RabbitMQServer
+from tests.support.rabbitmq_cluster import NODES, RabbitMQCluster
 from tests.support.server import WarrenServer, warren_command
 
 from .client import Address, Client
@@ -91,14 +94,56 @@ def rabbit() -> Iterator[Broker]:
         def restart(crash: bool) -> float:
             server.kill() if crash else server.shut_down()
             start = time.monotonic()
-            server.spawn()
-            server.await_start(RESTART_TIMEOUT_S)
+            server.start()
             broker.meter = Meter(server.pid)
             return time.monotonic() - start
 
         address, meter = Address(server.host, server.port), Meter(server.pid)
         broker = Broker("RabbitMQ", address, meter, server.data, server.output, restart, start_s)
         yield broker
+
+
+@contextlib.contextmanager
+def _nodes(count: int) -> Iterator[list[RabbitMQServer]]:
+    if count == 1:
+        with RabbitMQServer("rabbitmq_management") as node:
+            yield [node]
+    else:
+        with RabbitMQCluster("rabbitmq_management") as cluster:
+            yield [*cluster.nodes]
+
+
+@contextlib.contextmanager
+def warren_on_rabbit(nodes: int) -> Iterator[Broker]:
+    """The hub on a RabbitMQ of one node or three; the meter is the hub's."""
+    with _nodes(nodes) as (first, *others):
+        prepare(first)
+        begun = time.monotonic()
+        with HubOnRabbitMQ(first, others=others, command=warren_command()) as hub:
+            start_s = time.monotonic() - begun
+
+            def restart(crash: bool) -> float:
+                hub.kill() if crash else hub.stop()
+                start = time.monotonic()
+                hub.start()
+                broker.meter = Meter(hub.pid)
+                return time.monotonic() - start
+
+            address, http = Address(first.host, first.port), Address(hub.host, hub.http_port)
+            name = f"Warren on {'RabbitMQ' if nodes == 1 else f'{nodes} RabbitMQs'}"
+            broker = Broker(
+                name, address, Meter(hub.pid), hub.data, hub.output, restart, start_s, http
+            )
+            hub.rest()
+            yield broker
+
+
+def warren_on_node() -> AbstractContextManager[Broker]:
+    return warren_on_rabbit(1)
+
+
+def warren_on_cluster() -> AbstractContextManager[Broker]:
+    return warren_on_rabbit(NODES)
 
 
 def missing_rabbit() -> str | None:
