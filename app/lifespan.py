@@ -34,6 +34,7 @@ from ..core.store.offline import LOG
 from ..hub.engine.embedded import EmbeddedEngine
 from ..hub.engine.own import is_own
 from ..hub.engine.port import Engine
+from ..hub.errors import DatabaseDown
 from ..hub.peers.peers import Peers
 from ..hub.processes.starter import ProcessStarter
 from ..hub.service import Hub, key_path
@@ -47,6 +48,7 @@ from .access.sessions import Sessions
 from .access.setup_link import SetupLink, has_administrator
 from .access.tokens import TokenUsers
 from .asgi import Application
+from .commands.exit_codes import Unreachable
 from .configuration.first_user import warn_of_unused
 from .configuration.parts import broker_limits, hub_settings
 from .configuration.settings import Settings
@@ -210,7 +212,10 @@ class Warren:
             self._say,
         )
         stack.push_async_callback(standby.stop)
-        before = await standby.wait(hub.storage, self._stop_requested)
+        try:
+            before = await standby.wait(hub.storage, self._stop_requested)
+        except DatabaseDown as error:
+            raise Unreachable(str(error)) from error
         if before is not None and self._cluster is not None:
             closing = asyncio.create_task(take_over(self._cluster, before.id))
             stack.callback(closing.cancel)

@@ -285,9 +285,9 @@ RUNS = {
     "app.requests app.responses app.routes.api app.routes.feeds app.routes.metrics "
     "app.routes.streams hub.upstream.upstream",
     "app.telemetry": "core core.errors hub.spans",
-    "app.lifespan": "app app.access app.asgi app.configuration app.engine app.http app.logs "
-    "app.metrics_application app.node app.overview app.peers app.routes.publish app.telemetry "
-    "app.tunnels core.* hub.*",
+    "app.lifespan": "app app.access app.asgi app.commands.exit_codes app.configuration app.engine "
+    "app.http app.logs app.metrics_application app.node app.overview app.peers "
+    "app.routes.publish app.telemetry app.tunnels core.* hub.*",
     "app.main": "app app.configuration app.http app.lifespan app.logs hub.processes",
     "app.cli": "app.commands app.configuration app.conformance app.main core.counted core.errors "
     "hub.pipeline",

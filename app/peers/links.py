@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-CONNECT_S: Final = 3.0
+CONNECT_S: Final = 2.0
 KEPT_S: Final = 20.0
 """Less than the active hub keeps an idle connection."""
 _OPTIONS: Final = {"SO_KEEPALIVE": 1}

@@ -97,6 +97,12 @@ class Peers:
         if self._stopped.is_set():
             raise DatabaseUnavailable("the server is stopping")
 
+    async def is_replaced(self, session: asyncpg.Connection) -> bool:
+        from . import active_hub
+
+        found = await active_hub.read(session)
+        return found is not None and found.id != self.id
+
     def lost(self) -> None:
         self._on_lost()
 

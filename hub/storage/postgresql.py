@@ -68,6 +68,10 @@ class LockWaiter(Protocol):
         """Waits a moment while another one has the lock. Raises `ConfigError` or
         `DatabaseUnavailable` to end the waiting."""
 
+    async def is_replaced(self, session: asyncpg.Connection) -> bool:
+        """Returns whether another one has had the lock since: it may still be held by a session of
+        this Warren's own, whose end the server has not noticed."""
+
     def lost(self) -> None:
         """Another one has taken the lock meanwhile, because the session with it has ended."""
 
@@ -131,10 +135,19 @@ class Server:
 
     async def _lock(self, session: asyncpg.Connection) -> None:
         if self.waiter is None or not self.waiter.waits:
-            await session.execute(_LOCK, LOCK)
+            await self._lock_soon(session)
             return
         while not await session.fetchval(_TRY_LOCK, LOCK):
             await self.waiter.wait(session)
+
+    async def _lock_soon(self, session: asyncpg.Connection) -> None:
+        try:
+            await session.execute(_LOCK, LOCK)
+        except asyncpg.LockNotAvailableError:
+            if self.waiter is None or await self.waiter.is_replaced(session):
+                raise
+            text = f"{self._url}: the session that was lost still has the lock"
+            raise DatabaseUnavailable(text) from None
 
     def _reason(self, error: Exception) -> str:
         if isinstance(error, TimeoutError):

@@ -261,6 +261,13 @@ def test_a_hub_with_another_key_is_refused(
         key.write_bytes(b"0" * 32)
 
 
+def test_a_database_that_can_not_be_reached_may_be_later(node: RabbitMQServer) -> None:
+    nowhere = HubOnRabbitMQ(node, ["--database", "postgresql://127.0.0.1:1/hub"])
+    with pytest.raises(RuntimeError, match="database 'hub' at 127.0.0.1:1"), nowhere:
+        pass
+    assert nowhere.process.returncode == 5
+
+
 def ids(callback: SteppedCallback) -> dict[bytes, set[str]]:
     """The webhook-ids of each body that was delivered."""
     found: dict[bytes, set[str]] = {}

@@ -47,8 +47,8 @@ CODES = [
     (
         {exit_codes.Unreachable.exit_code, command.NOT_INSTALLED},
         "the server can't be reached",
-        "or does not answer; `warren serve`: no node of the engine's cluster does; `pipeline`: "
-        "Spark or Java is missing",
+        "or does not answer; `warren serve`: no node of the engine's cluster does, or not "
+        "the database of its hubs; `pipeline`: Spark or Java is missing",
     ),
     ({cli.INTERRUPTED}, "interrupted", "Ctrl-C at a question or in a command that waits"),
 ]
