@@ -269,12 +269,12 @@ class Queue(TypedDict):
     subscription: NotRequired[
         Annotated[SubscriptionName, Meta(description="Whose messages wait in it.")]
     ]
-
-
-class SingleQueue(Queue):
     oldest_message_age_s: NotRequired[
         Annotated[float | None, Meta(description="Of the first ready one; null if on disk alone.")]
     ]
+
+
+class SingleQueue(Queue):
     consumer_details: NotRequired[list[Consumer]]
     incoming: NotRequired[list[Table]]
     deliveries: NotRequired[list[Table]]

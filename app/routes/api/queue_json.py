@@ -42,6 +42,7 @@ def queue_json(queue: Queue, vhost: VirtualHost, view: View, node: Node) -> dict
         found |= view.lengths_of(queue)
     if view.shows_all:
         found |= _statistics(queue, view)
+        found["oldest_message_age_s"] = oldest_age_s(queue, view)
     return found
 
 
@@ -51,12 +52,12 @@ def single_queue_json(queue: Queue, vhost: VirtualHost, view: View, node: Node) 
     consumers = [consumer_json(one, view.broker, node) for one in members]
     found = queue_json(queue, vhost, view, node)
     if view.shows_all:
-        found["oldest_message_age_s"] = _oldest_age_s(queue, view)
         found |= {"consumer_details": consumers, "incoming": [], "deliveries": []}
     return found
 
 
-def _oldest_age_s(queue: Queue, view: View) -> float | None:
+def oldest_age_s(queue: Queue, view: View) -> float | None:
+    """Returns the age of the first ready message; None where it is not in memory."""
     arrived_ms = queue.front_arrived_ms
     return None if arrived_ms is None else (view.broker.clock.now_ms() - arrived_ms) / 1_000
 

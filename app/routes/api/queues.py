@@ -26,7 +26,7 @@ from .declared import arguments_of, check_new_name
 from .filters import Filters
 from .lists import ListSpec, filtered, gathered, list_of, listing
 from .own_objects import WITHOUT_HUB, shown_in, subscription_of
-from .queue_json import idle_since_ms, queue_json, single_queue_json
+from .queue_json import idle_since_ms, oldest_age_s, queue_json, single_queue_json
 from .required_tags import MANAGEMENT, sees
 from .route import GONE, SET, Operation, Routes
 from .view import STATISTICS_QUERY, View
@@ -91,6 +91,7 @@ async def _listed(call: Call, vhosts: Iterable[VirtualHost]) -> Response:
             "message_bytes": message_bytes,
             "message_bytes_ram": lambda queue: queue.estimated_bytes,
             "idle_since": lambda queue: idle_since_ms(queue, view) or 0,
+            "oldest_message_age_s": lambda queue: oldest_age_s(queue, view) or 0.0,
         },
     )
     return await listing(call, rows, kind)

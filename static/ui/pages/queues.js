@@ -1,6 +1,6 @@
 // The list of queues: what is stuck comes first.
 
-import { answer, below, button, column, count, counted, empty, follow, h, heading, link, live, pageLink, patch, path, session, SPARK, spark, state, table, tabs, tag, ticks, vhostFilter, vhostPages, wrapped } from "../lib/kit.js";
+import { answer, below, button, column, count, counted, duration, empty, follow, h, heading, link, live, pageLink, patch, path, session, SPARK, spark, state, table, tabs, tag, ticks, vhostFilter, vhostPages, wrapped } from "../lib/kit.js";
 import { declareQueue } from "./declare.js";
 import { tickedActs } from "./queue_acts.js";
 
@@ -16,6 +16,7 @@ const COLUMNS = [
 	column("features", "Features", features, { hidden: true }),
 	column("state", "State", condition, { sort: "trouble", help: "Queues with messages that nobody takes come first, then those that grow" }),
 	column.count("messages_ready", "Ready"),
+	column("oldest", "Oldest", (row) => duration(row.oldest_message_age_s), { sort: "oldest_message_age_s", end: true, hidden: true, help: "Age of the first ready message" }),
 	column("trend", "10 min", (row) => spark(row.messages_ready_details, stuck(row) ? "warn" : ""), { end: true, optional: true, help: "Ready messages in the last ten minutes" }),
 	column.count("messages_unacknowledged", "Unacked"),
 	column.count("consumers", "Consumers", { optional: true }),

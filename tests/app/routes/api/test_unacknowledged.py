@@ -55,5 +55,9 @@ async def test_ages_grow_with_time(
         moved_ms += CHECK_MS
         take_turns(world.broker)
     assert (await get(http, "/queues/%2F/q"))["oldest_message_age_s"] >= 30
+    client.declare("empty")
+    listed = await get(http, "/queues?sort=oldest_message_age_s&sort_reverse=true")
+    assert [one["name"] for one in listed] == ["q", "empty"]
+    assert listed[0]["oldest_message_age_s"] >= 30
     (holder,) = await get(http, HOLDERS)
     assert holder["since"] is not None
