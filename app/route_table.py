@@ -16,13 +16,13 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from ..hub.engine.errors import NotOnThisEngine
 from ..hub.topics.document_key import DocumentPlace, read_path
 from ..hub.upstream.upstream import CALLBACK_PATH
 from .context import Context
 from .requests.paths import CAPABILITY_PATH, FACETS, FOLDERS, Target, decode, parse
 from .responses.error_pages import PAGES
 from .routes import plain
-from .routes.api.elsewhere import embedded_only
 from .routes.api.router import Api
 from .routes.browser_files import MODULES, UI, ApiDocs, Demos, OwnFiles, PublicFiles
 from .routes.capability import capability
@@ -43,18 +43,13 @@ from .unserved import unserved_data
 Handler = Callable[..., Awaitable[Response | ASGIApp]]
 
 
-_OF_LOG = ("/transactions/", "/streams/")
-"""Paths that need the log of the embedded engine."""
-
-
-def _of_log(path: str) -> bool:
-    return path.startswith(_OF_LOG)
-
-
-async def _refuse(context: Context, request: Request, *names: object) -> Response:
-    """Raises `Problem` 501, to those who may log in."""
+async def _no_transactions(context: Context, request: Request, *names: object) -> Response:
+    """Raises `NotOnThisEngine`, to those who may log in."""
     await context.user(request, takes_tokens=True)
-    raise embedded_only("streams over HTTP and transactions need Warren's log")
+    raise NotOnThisEngine(
+        "a transaction, all or nothing over all queues and published exactly once,",
+        instead="publish messages or batches to /endpoint, at least once",
+    )
 
 
 class AnyMethod:
@@ -160,8 +155,9 @@ def other_routes(context: Context, is_ready: Callable[[], bool]) -> list[BaseRou
         "/{target:stream}": stream,
         **_stream_handlers(),
     }
-    if context.management_url:
-        handlers |= dict.fromkeys(filter(_of_log, handlers), _refuse)
+    if not context.engine.has_transactions():
+        of_them = [path for path in handlers if path.startswith("/transactions/")]
+        handlers |= dict.fromkeys(of_them, _no_transactions)
     return [
         *(Route(path, AnyMethod(partial(handler, context))) for path, handler in handlers.items()),
         Mount("/api", Api(context)),

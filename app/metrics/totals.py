@@ -141,7 +141,7 @@ async def _hub_totals(hub: Hub, streams: Iterable[tuple[str, Kind, str]]) -> Hub
         totals.queued_requests += tunnel.queued_count
         totals.requests_in_flight += tunnel.in_flight_count
     for place in streams:
-        if (stream := hub.engine.stream(*place)) is not None:
+        if (stream := await hub.engine.stream(*place)) is not None:
             totals.archives += hub.archives.of(*place, stream)
     totals.runs = await hub.runs.all_soon()
     return totals

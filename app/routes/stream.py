@@ -94,7 +94,8 @@ async def stream(context: Context, request: Request, target: Target) -> ASGIApp:
     permit = ReadPermit(context.broker, user, source, keys)
     permit.require()
     prefetch = wanted.prefetch
-    if not is_socket and context.engine.stream(source.vhost, source.kind, source.name) is not None:
+    is_stored = await context.engine.stream(source.vhost, source.kind, source.name) is not None
+    if not is_socket and is_stored:
         prefetch = None  # Its cursors say how far a reader is.
     reader = await live.open(source, keys, form, permit, wanted.cursor, prefetch=prefetch)
     if prefetch is not None and not is_socket:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import cast
 
@@ -30,7 +30,7 @@ from .port import (
 )
 from .publishing import EmbeddedPublisher
 from .scan import Scan
-from .streams import EmbeddedStream, SharedMatchers, archived_streams, find_stream
+from .streams import EmbeddedStream, SharedMatchers, archived_streams, captures, find_stream
 
 _KINDS: dict[str, Kind] = {"exchange": "x", "queue": "q"}
 
@@ -120,8 +120,11 @@ class EmbeddedEngine(EmbeddedPublisher):
         await self._names.free(vhost, "queue", name)
         return deleted
 
-    def stream(self, vhost: str, kind: Kind, name: str) -> EmbeddedStream | None:
+    async def stream(self, vhost: str, kind: Kind, name: str) -> EmbeddedStream | None:
         return find_stream(self._broker, self._names.vhost(vhost), kind, name, self._matchers)
+
+    def captures(self, vhost: str) -> AsyncIterator[BindingSpec]:
+        return captures(self._names.vhost(vhost))
 
     def archived_streams(self, vhost: str) -> Iterator[tuple[Kind, str, EmbeddedStream]]:
         return archived_streams(self._broker, self._names.vhost(vhost))

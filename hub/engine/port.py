@@ -5,7 +5,7 @@ Most calls may wait, so they are coroutines; errors are `ChannelError` with the 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...core.definitions.archives import ArchiveReport
@@ -124,9 +124,12 @@ class Engine(Protocol):
     ) -> int:
         """Returns the number of ready messages that were deleted with it."""
 
-    def stream(self, vhost: str, kind: Kind, name: str) -> Stream | None:
-        """Returns the stored messages of a queue (q) or exchange (x); None if it does not exist, or
-        is no durable stream."""
+    async def stream(self, vhost: str, kind: Kind, name: str) -> Stream | None:
+        """Returns the stored messages of a queue (q) or exchange (x) as it is now; None if it does
+        not exist, or is no durable stream."""
+
+    def captures(self, vhost: str) -> AsyncIterator[BindingSpec]:
+        """Yields the bindings of durable stream queues."""
 
     def archived_streams(self, vhost: str) -> Iterator[tuple[Kind, str, Stream]]:
         """Yields kind, name and stream of those that archives have reported on, or that wait for

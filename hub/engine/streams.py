@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from functools import partial
-from typing import TypeGuard, TypeVar
+from typing import Final, TypeGuard, TypeVar
 from weakref import WeakValueDictionary
 
 from ...core.broker import Broker
@@ -20,7 +20,9 @@ from ...core.route.exchange import Exchange
 from ...core.vhost import VirtualHost
 from ..requests import Kind
 from .commits import is_durable
-from .port import ReadMessages, StreamArchives, StreamRead, StreamState
+from .port import BindingSpec, ReadMessages, StreamArchives, StreamRead, StreamState
+
+QUEUES_AT_ONCE: Final = 1_000
 
 Result = TypeVar("Result")
 
@@ -56,6 +58,17 @@ def find_stream(
     if exchange is None:
         return EmbeddedStream(broker, queue)
     return EmbeddedStream(broker, queue, partial(matchers.of, exchange, queue))
+
+
+async def captures(host: VirtualHost) -> AsyncIterator[BindingSpec]:
+    """Yields the bindings of durable streams; others have their turn between some queues."""
+    for place, queue in enumerate(tuple(host.queues.values())):
+        if place % QUEUES_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        if isinstance(queue, StreamQueue) and queue.durable:
+            for source in tuple(queue.bound or ()):
+                for binding in tuple(source.bindings_to(queue)):
+                    yield BindingSpec(source.name, queue.name, routing_key=binding.routing_key)
 
 
 def archived_streams(

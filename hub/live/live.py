@@ -114,7 +114,7 @@ class Live:
         wall_ms = moment_ms(cursor)
         if wall_ms is None:
             return cursor
-        stream = self._engine.stream(source.vhost, source.kind, source.name)
+        stream = await self._engine.stream(source.vhost, source.kind, source.name)
         if stream is None:
             return cursor
         return str(await stream.find_moment(wall_ms))
@@ -122,7 +122,7 @@ class Live:
     async def _source(
         self, source: Resource, keys: Sequence[str], cursor: str, prefetch: int | None
     ) -> LiveSource:
-        stream = self._engine.stream(source.vhost, source.kind, source.name)
+        stream = await self._engine.stream(source.vhost, source.kind, source.name)
         if prefetch is not None and (stream is not None or source.kind == "x"):
             raise BadRequest(
                 "is not supported for streams and exchanges", field="ack", value="manual"
@@ -170,7 +170,7 @@ class Live:
         if spec is None:
             raise _missing(source)
         type_name = _type(spec)
-        is_stored = self._engine.stream(source.vhost, "x", source.name) is not None
+        is_stored = await self._engine.stream(source.vhost, "x", source.name) is not None
         if not is_stored and await self._engine.distributes(source.vhost, source.name):
             raise BadRequest(
                 f"can't be read: {type_name} gives each message to one binding, so the reader "

@@ -59,6 +59,8 @@ class Collector:
         self._changed = changed
         self._tasks = Tasks()
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._incarnations: dict[str, str] = {}
+        """Those of the streams that it consumes."""
         self._lock = asyncio.Lock()
         """Held while a batch is stored: its queue and its streams take turns."""
 
@@ -101,13 +103,15 @@ class Collector:
             await self._take(batch, stream)
 
         async def arguments() -> Table:
-            return {"x-stream-offset": self._position(stream).offset}
+            position = await self._position(stream)
+            self._incarnations[stream] = position.incarnation
+            return {"x-stream-offset": position.offset}
 
         return BatchConsumer(self._engine, self.output.key.vhost, stream, take, arguments)
 
-    def _position(self, stream: str) -> StreamPosition:
+    async def _position(self, stream: str) -> StreamPosition:
         """Returns where to go on: behind what is stored, or near the end of another stream."""
-        found = self._engine.stream(self.output.key.vhost, "q", stream)
+        found = await self._engine.stream(self.output.key.vhost, "q", stream)
         state = None if found is None else found.state()
         if state is None:
             return StreamPosition("", 0)
@@ -128,7 +132,7 @@ class Collector:
 
     async def _store(self, batch: Sequence[Delivery], stream: str) -> None:
         async with self._lock:
-            messages = [self._message(one, stream) for one in batch]
+            messages = [await self._message(one, stream) for one in batch]
             await self._put(await self._collected(messages))
             if stream:
                 await self._put_offset(stream, batch[-1])
@@ -159,13 +163,13 @@ class Collector:
         selection = Selection(definition.filter, definition.transform, self._clock.wall_s())
         return await collect(self._workers, str(self.output.key), selection, messages)
 
-    def _message(self, delivery: Delivery, stream: str) -> CollectedMessage:
+    async def _message(self, delivery: Delivery, stream: str) -> CollectedMessage:
         message = delivery.message
         properties = message.properties
         at_s = properties.timestamp or self._clock.wall_s() - delivery.age_s
         place = OutputBinding(message.exchange, message.routing_key)
         return CollectedMessage(
-            id=properties.message_id or self._own_id(delivery),
+            id=properties.message_id or await self._own_id(delivery, stream),
             routing_key=message.routing_key,
             content_type=properties.content_type or "",
             body=message.body,
@@ -175,22 +179,26 @@ class Collector:
             is_mark=place == MARKS and self.output.definition.filter.drop_near_duplicates,
         )
 
-    def _own_id(self, delivery: Delivery) -> str:
-        """Returns the id of a message without one: the same for each copy, although an exchange
-        that keeps messages gives them out again when it is bound again."""
+    async def _own_id(self, delivery: Delivery, stream: str) -> str:
+        """Returns the id of a message without one: the same for each copy, although streams, and
+        exchanges that keep messages, give them out again."""
         message = delivery.message
-        offset = (message.properties.headers or {}).get(OFFSET_IN_EXCHANGE_HEADER)
-        kept = self._engine.stream(self.output.key.vhost, "x", message.exchange)
-        state = None if kept is None else kept.state()
+        headers = message.properties.headers or {}
+        offset = headers.get(OFFSET_HEADER if stream else OFFSET_IN_EXCHANGE_HEADER)
+        incarnation = self._incarnations.get(stream)
+        if not stream:
+            kept = await self._engine.stream(self.output.key.vhost, "x", message.exchange)
+            state = None if kept is None else kept.state()
+            incarnation = None if state is None else state.incarnation
         name = f"{delivery.sequence:x}"
-        if state is not None and isinstance(offset, int):
-            name = f"{state.incarnation}:{offset:x}"
+        if incarnation is not None and isinstance(offset, int):
+            name = f"{incarnation}:{offset:x}"
         return f"urn:warren:message:{name}"
 
     async def _put_offset(self, stream: str, last: Delivery) -> None:
         offset = (last.message.properties.headers or {}).get(OFFSET_HEADER)
         assert isinstance(offset, int), "each message of a stream has its offset"
-        position = StreamPosition(self._position(stream).incarnation, offset + 1)
+        position = StreamPosition(self._incarnations[stream], offset + 1)
         offsets = {**self.output.offsets, stream: position}
         await self._contents.put_offsets(self.output.key, offsets)
         self.output = replace(self.output, offsets=offsets)

@@ -85,7 +85,7 @@ async def missing(engine: Engine, feeds: Feeds, vhost: str, source: OutputSource
         found = await engine.queue(vhost, source.stream)
         if found is None:
             return f"no queue '{source.stream}' in vhost '{vhost}'"
-        if engine.stream(vhost, "q", source.stream) is None:
+        if await engine.stream(vhost, "q", source.stream) is None:
             return f"queue '{source.stream}' in vhost '{vhost}' is no durable stream"
         return None
     exchange = exchange_of(source)

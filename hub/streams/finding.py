@@ -36,7 +36,7 @@ async def find(engine: Engine, vhost: str, name: str, source: Source | None) -> 
     of them with `source`. Raises `StreamMissing` or `NotAStream`."""
     sources: tuple[Source, ...] = ("queue", "exchange") if source is None else (source,)
     for one in sources:
-        stream = engine.stream(vhost, _KINDS[one], name)
+        stream = await engine.stream(vhost, _KINDS[one], name)
         if stream is not None:
             return FoundStream(vhost, name, one, stream)
     raise await _not_a_stream(engine, vhost, name, sources)

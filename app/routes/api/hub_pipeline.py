@@ -7,17 +7,14 @@ configure the stream, which permits deleting it too.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, cast
 
 from starlette.responses import Response
 
 from ....core.auth import Kind
 from ....core.errors import not_found
-from ....core.queue.stream import StreamQueue
-from ....core.route.binding import Binding
-from ....core.route.exchange import Exchange
-from ....core.vhost import VirtualHost
+from ....hub.engine.port import BindingSpec, StreamState
 from ....hub.runs.run import Run, RunReport, RunState
 from ....hub.streams.archives import Archive
 from ....hub.streams.finding import FoundStream, Source
@@ -39,12 +36,12 @@ async def _list(call: Call) -> Response:
     and archives of streams. Users see runs in virtual hosts that they may enter, and captures and
     archives of streams that they may read."""
     runs = [run for run in await call.context.hub.runs.all() if sees(call.user, run.vhost)]
-    hosts = [host for name, host in call.broker.vhosts.items() if sees(call.user, name)]
-    archives = [one for host in hosts for one in call.context.hub.archives.all(host.name)]
+    vhosts = [name for name in call.broker.vhosts if sees(call.user, name)]
+    archives = [one for vhost in vhosts for one in call.context.hub.archives.all(vhost)]
     return answer(
         {
             "runs": [_run(call, run) for run in runs],
-            "captures": [_capture(*one) async for one in _captures(call, hosts)],
+            "captures": await _captures(call, vhosts),
             "archives": [
                 _archive(one)
                 for one in archives
@@ -54,22 +51,18 @@ async def _list(call: Call) -> Response:
     )
 
 
-async def _captures(
-    call: Call, hosts: Sequence[VirtualHost]
-) -> AsyncIterator[tuple[Exchange, Binding, StreamQueue]]:
-    """Yields the bindings of durable streams that the user may see."""
-    time_slice = TimeSlice()
-    for host in hosts:
-        for queue in tuple(host.queues.values()):
-            await time_slice.yield_if_over()
-            if not isinstance(queue, StreamQueue) or not queue.durable:
+async def _captures(call: Call, vhosts: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns the bindings of durable streams that the user may see."""
+    found: list[dict[str, Any]] = []
+    for vhost in vhosts:
+        async for binding in call.context.engine.captures(vhost):
+            if not _may_see(call, vhost, binding.destination):
                 continue
-            if not _may_see(call, host.name, queue.name):
-                continue
-            for source in tuple(queue.bound or ()):
-                for binding in tuple(source.bindings_to(queue)):
-                    yield source, binding, queue
-                    await time_slice.yield_if_over()
+            stream = await call.context.engine.stream(vhost, "q", binding.destination)
+            state = None if stream is None else stream.state()
+            if state is not None:
+                found.append(_capture(vhost, binding, state))
+    return found
 
 
 async def _put_run(call: Call) -> Response:
@@ -174,14 +167,14 @@ def _run(call: Call, run: Run) -> dict[str, Any]:
     }
 
 
-def _capture(source: Exchange, binding: Binding, stream: StreamQueue) -> dict[str, Any]:
+def _capture(vhost: str, binding: BindingSpec, state: StreamState) -> dict[str, Any]:
     return {
-        "vhost": source.vhost,
-        "exchange": source.name,
+        "vhost": vhost,
+        "exchange": binding.source,
         "routing_key": binding.routing_key,
-        "stream": stream.name,
-        "first": stream.log.first,
-        "next": stream.log.committed,
+        "stream": binding.destination,
+        "first": state.first,
+        "next": state.next_offset,
     }
 
 

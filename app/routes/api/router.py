@@ -69,7 +69,7 @@ from . import (
 )
 from .call import Call
 from .columns import with_columns
-from .elsewhere import elsewhere, is_elsewhere
+from .rabbitmq_paths import ask_rabbitmq, is_rabbitmqs
 from .recording import BufferedBody, is_recorded, record
 from .required_tags import NO_LOGIN
 from .route import Handler, Methods, Routes
@@ -176,7 +176,7 @@ class _Endpoint:
         self._context = context
         self._path = path
         self._methods = methods
-        self._is_elsewhere = bool(context.management_url) and is_elsewhere(path)
+        self._is_rabbitmqs = bool(context.management_url) and is_rabbitmqs(path)
         implied = {"OPTIONS", *(["HEAD"] if "GET" in methods else [])}
         self._allowed = ", ".join(sorted({*methods, *implied}))
 
@@ -194,8 +194,8 @@ class _Endpoint:
             admission = await self._context.admission(request)
         if operation is None:
             raise method_not_allowed(method, self._allowed)
-        if self._is_elsewhere:
-            raise elsewhere(self._path, self._context.management_url)
+        if self._is_rabbitmqs:
+            raise ask_rabbitmq(self._path, self._context.management_url)
         names = tuple(request.path_params.values())
         handler, tag = operation.handler, operation.tag
         if not is_recorded(self._path, method, tag):

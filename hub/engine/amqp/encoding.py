@@ -8,15 +8,16 @@ content alone (`returned.py`).
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 from hashlib import blake2b
-from typing import Any, Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 from aiormq.abc import DeliveredMessage
 from pamqp.commands import Basic
 
 from ....core.errors import ProtocolError
-from ....core.message.model import Message, Properties, Table
+from ....core.message.model import FieldValue, Message, Properties, Table
 from ....core.wire import properties as wire
 from .returned import new_number
 from .transport import RAW
@@ -24,6 +25,11 @@ from .transport import RAW
 NUMBER: Final = "x-hub-number"
 KEY: Final = "x-hub-key"
 """The wanted key of a message that is published to a queue: RabbitMQ routes it by another one."""
+PUBLISHED: Final = "x-hub-time"
+"""When the hub has published the message, in milliseconds since 1970."""
+OFFSET: Final = "x-stream-offset"
+"""Written by streams, as the next one is by RabbitMQ if it is set up to."""
+ARRIVED: Final = "timestamp_in_ms"
 DELIVERY_COUNT: Final = "x-delivery-count"
 """Written by quorum queues; the hub counts failures itself."""
 _HASHED_BYTES: Final = 64 * 1024
@@ -53,28 +59,60 @@ def encoded(
 
     Raises `ValueError` for texts that are too long.
     """
-    headers: Table = dict(properties.headers or {})
+    headers: Table = {**(properties.headers or {}), PUBLISHED: time.time_ns() // 1_000_000}
     message_id = properties.message_id
     if not (is_repeatable and message_id):
         headers[NUMBER] = number = f"{new_number():016x}"
         message_id = message_id or number  # the library finds a returned message by its id
     if key is not None:
         headers[KEY] = key
-    raw = wire.encode(replace(properties, headers=headers or None, message_id=message_id))
+    raw = wire.encode(replace(properties, headers=headers, message_id=message_id))
     return EncodedProperties(raw, message_id)
+
+
+class StreamMessage(NamedTuple):
+    """A message of a stream. `arrived_s` is in seconds since 1970, 0 if nothing tells it."""
+
+    offset: int
+    arrived_s: int
+    sequence: int | None
+    message: Message
 
 
 def received(delivered: DeliveredMessage) -> tuple[Message, int | None]:
     """Returns a message of a queue, and the number that it has whenever it is received; None if
     nothing but its content tells it from others."""
+    message, number, _ = _without_hub_headers(delivered)
+    return message, number
+
+
+def received_of_stream(delivered: DeliveredMessage, expected: int) -> StreamMessage:
+    """Returns a message of a stream, without the header that has its offset; it is the expected one
+    if the property list can't be read."""
+    message, number, published_ms = _without_hub_headers(delivered)
+    headers = message.properties.headers or {}
+    offset = headers.pop(OFFSET, None)
+    arrived_ms = published_ms or headers.get(ARRIVED)
+    message.properties.headers = headers or None
+    arrived_s = message.properties.timestamp or 0
+    if isinstance(arrived_ms, int):
+        arrived_s = int(arrived_ms) // 1000
+    return StreamMessage(
+        int(offset) if isinstance(offset, int) else expected, arrived_s, number, message
+    )
+
+
+def _without_hub_headers(delivered: DeliveredMessage) -> tuple[Message, int | None, FieldValue]:
+    """Returns a message as it was published, its number, and when the hub has published it."""
     properties = _decoded(bytes(cast(Any, delivered.header.properties.headers)[RAW]))
     headers = properties.headers or {}
     number = headers.pop(NUMBER, None)
     key = headers.pop(KEY, None)
+    published_ms = headers.pop(PUBLISHED, None)
     headers.pop(DELIVERY_COUNT, None)
     exchange, routing_key = delivered.exchange or "", delivered.routing_key or ""
     identity = number or properties.message_id
-    sequence = _sequence(identity, exchange, routing_key, delivered.body) if identity else None
+    sequence = sequence_of(identity, exchange, routing_key, delivered.body) if identity else None
     properties.headers = headers or None
     if properties.message_id == number:
         properties.message_id = None
@@ -82,7 +120,7 @@ def received(delivered: DeliveredMessage) -> tuple[Message, int | None]:
         routing_key = key
     redelivered = bool(delivered.redelivered)
     message = Message(exchange, routing_key, properties, delivered.body, redelivered)
-    return message, sequence
+    return message, sequence, published_ms
 
 
 def _decoded(raw: bytes) -> Properties:
@@ -95,7 +133,7 @@ def _decoded(raw: bytes) -> Properties:
         return Properties()
 
 
-def _sequence(identity: object, exchange: str, routing_key: str, body: bytes) -> int:
+def sequence_of(identity: object, exchange: str, routing_key: str, body: bytes) -> int:
     """Returns the number of a message. The content is hashed too: who copies the number of another
     message can't take its place."""
     parts = f"{identity}\n{len(exchange)}\n{exchange}{routing_key}\n{len(body)}\n"

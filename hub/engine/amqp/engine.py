@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, TypeVar, cast
@@ -43,6 +43,7 @@ from .messages import AmqpPublisher
 from .mirror import Mirror
 from .returned import ReturnedNumbers
 from .scan import scan
+from .streams import AmqpStream, AmqpStreams
 
 MAX_MESSAGE_BYTES: Final = 128 * 1024 * 1024
 """RabbitMQ's default."""
@@ -74,6 +75,14 @@ class AmqpEngine(AmqpPublisher):
         self._prepared: set[str] = set()
         self._consumers: dict[tuple[str, str], AmqpConsumption] = {}
         self._returned = ReturnedNumbers()
+        self._stream_connections = Connections(address)
+        """Of their own: what a reader is sent does not hold up deliveries."""
+        self._streams = AmqpStreams(
+            self._stream_connections,
+            self._management,
+            lambda vhost: self.declare_exchange(vhost, topology.STREAMS),
+            self.bind,
+        )
         self._tasks = Tasks()
 
     @property
@@ -101,6 +110,7 @@ class AmqpEngine(AmqpPublisher):
                     await (one.ended.wait() if one.is_cancelled else one.close())
         await self._tasks.stop()
         await self._connections.close()
+        await self._stream_connections.close()
         await self._management.close()
 
     async def take_over(self, hub_id: str) -> None:
@@ -192,9 +202,12 @@ class AmqpEngine(AmqpPublisher):
         )
         return answer.message_count or 0
 
-    def stream(self, vhost: str, kind: Kind, name: str) -> Stream | None:
-        """None: the hub reads no streams of RabbitMQ."""
-        return None
+    async def stream(self, vhost: str, kind: Kind, name: str) -> AmqpStream | None:
+        self._require_vhost(vhost)
+        return await self._streams.find(vhost, kind, name)
+
+    def captures(self, vhost: str) -> AsyncIterator[BindingSpec]:
+        return self._streams.captures(vhost)
 
     def archived_streams(self, vhost: str) -> Iterator[tuple[Kind, str, Stream]]:
         return iter(())

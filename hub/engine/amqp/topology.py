@@ -24,6 +24,9 @@ GONE: Final = ExchangeSpec("hub.gone", "fanout")
 GONE_QUEUE: Final = QueueSpec("hub.gone", arguments={"x-max-length": 1_000})
 GONE_BINDING: Final = BindingSpec(GONE.name, GONE_QUEUE.name)
 
+STREAMS: Final = ExchangeSpec("hub.streams", "direct", internal=True)
+"""Nothing is published there: the key of a stream's binding identifies it (`streams.py`)."""
+
 NO_DELIVERY_LIMIT: Final = 1_000_000_000
 """Without a limit RabbitMQ 4 drops after 20 returns, and all return to the back of the queue."""
 LIVE_EXPIRES_MS: Final = 60_000
