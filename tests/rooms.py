@@ -126,7 +126,7 @@ RUNS = {
     "core.vhost core.wire.properties hub.delivery.envelope hub.keyed_locks hub.requests "
     "hub.subscriptions.subscription hub.topics.names",
     # RabbitMQ is behind the port too: the broker here is the register of its users.
-    "hub.engine.amqp": "core.auth core.broker core.errors core.message.model core.route "
+    "hub.engine.amqp": "core.auth core.broker core.errors core.message core.route "
     "core.vhosts core.wire "
     "hub.engine hub.keyed_locks hub.requests hub.subscriptions.subscription hub.tasks",
     "hub.owner_rights": "hub.requests hub.subscriptions.subscription hub.topics.names",
@@ -267,7 +267,8 @@ RUNS = {
     "hub.requests hub.resend hub.results hub.runs hub.streams hub.subscriptions hub.tokens "
     "hub.topics hub.upstream",
     # What puts the program together.
-    "app.route_table": "app app.requests app.responses app.routes hub.topics.document_key "
+    "app.route_table": "app app.requests app.responses app.routes hub.engine.errors "
+    "hub.topics.document_key "
     "hub.upstream.upstream",
     "app.metrics_application": "app.access app.context app.problems app.responses "
     "app.routes.metrics",

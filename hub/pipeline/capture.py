@@ -25,7 +25,7 @@ def capture(
 
     Raises `OptionError` without a key where none gets everything, and `ReadError`.
     """
-    found = client.get(f"/api/exchanges/{segment(vhost)}/{segment(exchange)}")
+    client, found = client.of_objects(f"/api/exchanges/{segment(vhost)}/{segment(exchange)}")
     kind = found["arguments"].get("x-delayed-type", found["type"])
     if key is None and kind not in KEYLESS:
         raise OptionError(
@@ -54,7 +54,8 @@ def stop_capture(
     Raises `OptionError` if there is no such binding, and `ReadError`.
     """
     bindings = _bindings(vhost, exchange, stream)
-    found = [one for one in client.get(bindings) if key in (None, one["routing_key"])]
+    client, listed = client.of_objects(bindings)
+    found = [one for one in listed if key in (None, one["routing_key"])]
     if not found:
         wanted = "" if key is None else f" with key '{key}'"
         raise OptionError(

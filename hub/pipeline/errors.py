@@ -37,6 +37,14 @@ class ReadError(PipelineError):
     """The server has refused a request."""
 
 
+class EngineElsewhere(ReadError):
+    """The server runs on a RabbitMQ, whose management API at `url` has what was asked for."""
+
+    def __init__(self, reason: str, url: str) -> None:
+        super().__init__(reason)
+        self.url = url
+
+
 class DataLossError(PipelineError):
     """Messages between two offsets can't be read any more: the stream has dropped them, or it was
     deleted and made again."""

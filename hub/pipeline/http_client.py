@@ -14,7 +14,13 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from .errors import DataLossError, PipelineError, TooLargeError, UnavailableError
+from .errors import (
+    DataLossError,
+    EngineElsewhere,
+    PipelineError,
+    TooLargeError,
+    UnavailableError,
+)
 from .options import ServerLogin
 
 logger = logging.getLogger(__name__)
@@ -25,6 +31,7 @@ WAITS_S: Final = (0.1, 0.3, 1.0, 3.0, 5.0)
 NOTICED_S: Final = 1.0
 """A wait of this or more is logged."""
 _TRANSIENT: Final = frozenset({429, 502, 503, 504, 507})
+_ELSEWHERE: Final = 501
 _ERRORS: Final[dict[int, type[PipelineError]]] = {410: DataLossError, 413: TooLargeError}
 
 T = TypeVar("T")
@@ -72,8 +79,8 @@ class BlockingHttpClient:
     def send(self, request: HttpRequest, read: Callable[[HTTPResponse], T]) -> T:
         """Returns the result of `read` for the answer; it may raise `NotWarren`.
 
-        Raises `DataLossError` for 410, `TooLargeError` for 413, `error` for any other refusal, and
-        `UnavailableError` if there was none of these in `patience_s`.
+        Raises `DataLossError` for 410, `TooLargeError` for 413, `EngineElsewhere`, `error` for any
+        other refusal, and `UnavailableError` if there was none of these in `patience_s`.
         """
         began_s, waits_s = time.monotonic(), _waits_s()
         while True:
@@ -131,8 +138,11 @@ class BlockingHttpClient:
                 return read(response)
             except NotWarren as error:
                 raise self._error(f"{self._name}: {error}") from error
-        kind = _ERRORS.get(response.status, self._error)
-        raise kind(f"{self._name}: {_reason(response)}")
+        document = _refusal(response)
+        text = f"{self._name}: {_worded(response, document)}"
+        if response.status == _ELSEWHERE and "engine" in document:
+            raise EngineElsewhere(text, str(document["engine"]))
+        raise _ERRORS.get(response.status, self._error)(text)
 
 
 def read_json(response: HTTPResponse) -> Any:
@@ -157,10 +167,19 @@ def _retry_after_s(response: HTTPResponse) -> float:
 
 def _reason(response: HTTPResponse) -> str:
     """Returns the reason that a refusal gives."""
-    raw = response.read()
+    return _worded(response, _refusal(response))
+
+
+def _refusal(response: HTTPResponse) -> dict[str, Any]:
+    """Returns the document of a refusal, empty if it has none."""
     try:
-        document = json.loads(raw)
-        # RabbitMQ's paths say "reason".
-        return f"{response.status} {document.get('detail') or document['reason']}"
-    except (ValueError, KeyError, AttributeError):
-        return f"{response.status} {response.reason}"
+        document = json.loads(response.read())
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def _worded(response: HTTPResponse, document: Mapping[str, Any]) -> str:
+    # RabbitMQ's paths say "reason".
+    reason = document.get("detail") or document.get("reason") or response.reason
+    return f"{response.status} {reason}"

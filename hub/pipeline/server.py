@@ -6,10 +6,11 @@ import json
 import logging
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from typing import Any, Final, Self
 from urllib.parse import quote
 
-from .errors import OptionError, PipelineError, ReadError, WriteError
+from .errors import EngineElsewhere, OptionError, PipelineError, ReadError, WriteError
 from .http_client import BlockingHttpClient, HttpRequest, read_json
 from .options import ServerLogin
 from .progress import Report
@@ -33,11 +34,26 @@ class ServerClient:
             server, f"the server at {server.url}", ReadError, patience_s
         )
 
+        self._patience_s = patience_s
+        self._of_objects: ServerClient | None = None
+
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._http.close()
+        if self._of_objects is not None:
+            self._of_objects._http.close()
+
+    def of_objects(self, path: str) -> tuple[ServerClient, Any]:
+        """Returns the document at a path of exchanges or queues, and the client of who has them:
+        the server, or the management API of the RabbitMQ on which it runs."""
+        try:
+            return self, self.get(path)
+        except EngineElsewhere as error:
+            there = replace(self._server, url=error.url)
+        self._of_objects = ServerClient(there, self._patience_s)
+        return self._of_objects, self._of_objects.get(path)
 
     def get(self, path: str) -> Any:
         request = HttpRequest("GET", path, {"Accept": "application/json"})

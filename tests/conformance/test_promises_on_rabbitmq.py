@@ -187,9 +187,7 @@ def test_each_virtual_host_is_served(site: Site, node: RabbitMQServer, callback:
     assert [one.body for one in callback.wait(2)] == [b"1", b"2"]
 
 
-@pytest.mark.parametrize(
-    "path", ["/api/queues", "/api/hub/pipeline", "/streams/%2F/a/offsets", "/metrics/per-object"]
-)
+@pytest.mark.parametrize("path", ["/api/queues", "/transactions/a", "/metrics/per-object"])
 def test_what_is_elsewhere_says_so(site: Site, path: str) -> None:
     answer = site.http.get(path)
     assert answer.status_code == 501, answer.text

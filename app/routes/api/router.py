@@ -248,4 +248,6 @@ def _error_response(error: Exception, scope: Scope, first_segment: bytes) -> Res
     limit = problem.members.get("limit")
     reason = f"{problem.detail}; right: {limit}" if limit else problem.detail
     body = {"error": _ERROR_WORDS.get(problem.status, "internal_error"), "reason": reason}
+    if "engine" in problem.members:
+        body["engine"] = problem.members["engine"]
     return JSONResponse(body, problem.status, headers=problem.headers)

@@ -8,7 +8,7 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from aiormq.abc import AbstractChannel
 
@@ -29,9 +29,8 @@ from ..port import (
     TransactionLog,
     UnackedMessage,
 )
-from . import check, topology
+from . import bindings, check, topology
 from .address import EngineAddress
-from .binding_keys import count_matching
 from .bulk import AmqpBulkConsumer
 from .connections import TAKEN_OVER, Connections, connection_name
 from .consuming import AHEAD_OWN, AHEAD_SHARED, AmqpConsumption
@@ -143,7 +142,7 @@ class AmqpEngine(AmqpPublisher):
             lambda channel: channel.exchange_declare(
                 spec.name, exchange_type=spec.type, durable=spec.durable,
                 auto_delete=spec.auto_delete, internal=spec.internal,
-                arguments=_arguments(spec.arguments),
+                arguments=bindings.arguments_of(spec.arguments),
             ),
         )  # fmt: skip
         self._exchanges.known[vhost, spec.name] = spec
@@ -188,7 +187,7 @@ class AmqpEngine(AmqpPublisher):
             vhost,
             lambda channel: channel.queue_declare(
                 made.name, durable=made.durable, exclusive=made.exclusive,
-                auto_delete=made.auto_delete, arguments=_arguments(made.arguments),
+                auto_delete=made.auto_delete, arguments=bindings.arguments_of(made.arguments),
             ),
         )  # fmt: skip
         return QueueInfo(made, answer.message_count or 0, answer.consumer_count or 0)
@@ -215,22 +214,10 @@ class AmqpEngine(AmqpPublisher):
     # -- bindings
 
     async def bind(self, vhost: str, binding: BindingSpec) -> None:
-        await self._call(vhost, lambda channel: _bind(channel, binding))
+        await self._call(vhost, lambda channel: bindings.bind(channel, binding))
 
     async def unbind(self, vhost: str, binding: BindingSpec) -> None:
-        arguments = _arguments(binding.arguments)
-        await self._call(
-            vhost,
-            lambda channel: (
-                channel.queue_unbind(
-                    binding.destination, binding.source, binding.routing_key, arguments
-                )
-                if binding.destination_is_queue
-                else channel.exchange_unbind(
-                    binding.destination, binding.source, binding.routing_key, arguments=arguments
-                )
-            ),
-        )
+        await self._call(vhost, lambda channel: bindings.unbind(channel, binding))
 
     async def route_count(self, vhost: str, exchange: str, routing_key: str) -> int:
         """Counts bindings: those of a direct or topic exchange that match the key, else all."""
@@ -238,7 +225,8 @@ class AmqpEngine(AmqpPublisher):
         found = await self._management.get(
             "exchanges", vhost, exchange, "bindings", "source", columns="routing_key"
         )
-        return count_matching(spec.type, [one["routing_key"] for one in found or ()], routing_key)
+        keys = [one["routing_key"] for one in found or ()]
+        return bindings.count_matching(spec.type, keys, routing_key)
 
     def watch_deleted(self, deleted: Callable[[str, Kind, str], Iterator[None]]) -> None:
         """Calls it a few seconds after an exchange was deleted by others; a queue that is deleted
@@ -345,18 +333,3 @@ class AmqpEngine(AmqpPublisher):
         self._prepared.add(vhost)
         await self.declare_queue(vhost, topology.GONE_QUEUE)
         await self.bind(vhost, topology.GONE_BINDING)
-
-
-def _bind(channel: AbstractChannel, binding: BindingSpec) -> Awaitable[Any]:
-    arguments = _arguments(binding.arguments)
-    if binding.destination_is_queue:
-        return channel.queue_bind(
-            binding.destination, binding.source, binding.routing_key, arguments=arguments
-        )
-    return channel.exchange_bind(
-        binding.destination, binding.source, binding.routing_key, arguments=arguments
-    )
-
-
-def _arguments(table: Table) -> Any:
-    return cast(Any, dict(table))

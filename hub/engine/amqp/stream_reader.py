@@ -24,7 +24,7 @@ ANSWER_S: Final = 10.0
 _PRECONDITION_FAILED: Final = 406
 
 
-class StreamReader:
+class AmqpStreamReader:
     """Gets messages in order; `prefetch` of them may be on their way here."""
 
     def __init__(self, channel: AbstractChannel, place: tuple[str, str], prefetch: int) -> None:
@@ -113,12 +113,12 @@ class StreamReader:
 @asynccontextmanager
 async def reading(
     connections: Connections, vhost: str, name: str, at: Begin, prefetch: int
-) -> AsyncIterator[StreamReader]:
+) -> AsyncIterator[AmqpStreamReader]:
     """Reads within the block. Raises `ChannelError` 404 if there is no such queue, and
     `EngineUnavailable`."""
     channel = await connections.channel(vhost)
     try:
-        reader = StreamReader(channel, (vhost, name), prefetch)
+        reader = AmqpStreamReader(channel, (vhost, name), prefetch)
         await reader.begin(at)
         yield reader
     finally:

@@ -31,7 +31,7 @@ from .encoding import StreamMessage
 from .management import Management
 from .stream_chunks import ChunkWriter
 from .stream_follower import AmqpStreamFollower
-from .stream_reader import ANSWER_S, StreamReader, reading
+from .stream_reader import ANSWER_S, AmqpStreamReader, reading
 from .topology import STREAMS
 
 EMPTY_S: Final = 1.0
@@ -190,7 +190,7 @@ class AmqpStream:
 
     def _reading(
         self, at: int | str | datetime, prefetch: int
-    ) -> AbstractAsyncContextManager[StreamReader]:
+    ) -> AbstractAsyncContextManager[AmqpStreamReader]:
         return reading(self._connections, *self._place, at, prefetch)
 
     def state(self) -> StreamState | None:
@@ -220,7 +220,7 @@ class AmqpStream:
             return None  # `first` is behind it now
         return writer.read()
 
-    async def _fill(self, writer: ChunkWriter, reader: StreamReader, end: int) -> None:
+    async def _fill(self, writer: ChunkWriter, reader: AmqpStreamReader, end: int) -> None:
         """Adds messages until the chunks are full, or to the first one that is missing."""
         while writer.next_offset < end:
             some = await reader.some_within(AT_ONCE, ANSWER_S)
