@@ -21,7 +21,6 @@ from ....hub.streams.finding import FoundStream, Source
 from ...documents import pipeline, requests
 from ...problems import Problem
 from ...requests.properties import parse_query
-from ...responses.time_slice import TimeSlice
 from ...responses.times import rfc3339
 from .call import Call, answer
 from .filters import Filters

@@ -74,7 +74,7 @@ class AmqpEngine(AmqpPublisher):
         self._prepared: set[str] = set()
         self._consumers: dict[tuple[str, str], AmqpConsumption] = {}
         self._returned = ReturnedNumbers()
-        self._stream_connections = Connections(address)
+        self._stream_connections = Connections(address, hub_id, on_taken_over)
         """Of their own: what a reader is sent does not hold up deliveries."""
         self._streams = AmqpStreams(
             self._stream_connections,
