@@ -6,10 +6,12 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import httpx
 import pika
+from pika.adapters.utils.connection_workflow import AMQPConnectorException
 from pika.exceptions import AMQPError
 
 from tests.support.http import Callback
@@ -37,17 +39,19 @@ class Load:
         self.failures: Counter[str] = Counter()
         """Publishes without a confirm, by their reason."""
         self._over = threading.Event()
-        works: Sequence[Callable[[], None]] = (self._publish_http, self._publish_amqp)
-        self._threads = [threading.Thread(target=one, daemon=True) for one in works]
+        self._pool = ThreadPoolExecutor(2)
+        self._publishing: list[Future[None]] = []
 
     def start(self) -> None:
-        for one in self._threads:
-            one.start()
+        works = self._publish_http, self._publish_amqp
+        self._publishing = [self._pool.submit(one) for one in works]
 
     def end(self) -> None:
+        """Raises what a thread has not expected."""
         self._over.set()
-        for one in self._threads:
-            one.join()
+        self._pool.shutdown()
+        for one in self._publishing:
+            one.result()
 
     def _publish_http(self) -> None:
         with httpx.Client(auth=AUTH, timeout=ANSWER_S) as http:
@@ -73,7 +77,7 @@ class Load:
                 return
             try:
                 self._publish_at(node, numbers)
-            except (AMQPError, OSError) as error:
+            except (AMQPError, AMQPConnectorException, OSError) as error:
                 self._failed(f"AMQP {type(error).__name__}")
 
     def _publish_at(self, node: RabbitMQServer, numbers: itertools.count[int]) -> None:
