@@ -30,13 +30,19 @@ from . import frames, raw
 from .test_hub_promises import (
     test_a_failed_replay_is_a_dead_letter_again,
     test_an_end_during_a_delivery,
+    test_an_event_keeps_its_attributes,
     test_any_properties_are_delivered,
     test_concurrent_subscribes_are_one,
     test_dead_letters_are_deleted,
     test_dead_letters_are_replayed,
+    test_dead_letters_have_reasons,
+    test_max_tps,
     test_peers_06_strict_order_shows_what_blocks,
     test_peers_08_a_source_that_is_declared_again,
+    test_peers_5_6_one_request_for_all_standards,
     test_queues_that_can_not_be_subscribed,
+    test_retry_after_has_bounds,
+    test_slow_targets_delay_no_other,
     test_strict_order_survives_changes_of_the_subscription,
 )
 from .webhooks import WAIT_S, Site, SteppedCallback, form, story, telling
@@ -45,13 +51,19 @@ __all__ = [
     "test_a_failed_replay_is_a_dead_letter_again",
     "test_a_new_and_a_changed_entry_are_published",
     "test_an_end_during_a_delivery",
+    "test_an_event_keeps_its_attributes",
     "test_any_properties_are_delivered",
     "test_concurrent_subscribes_are_one",
     "test_dead_letters_are_deleted",
     "test_dead_letters_are_replayed",
+    "test_dead_letters_have_reasons",
+    "test_max_tps",
     "test_peers_06_strict_order_shows_what_blocks",
     "test_peers_08_a_source_that_is_declared_again",
+    "test_peers_5_6_one_request_for_all_standards",
     "test_queues_that_can_not_be_subscribed",
+    "test_retry_after_has_bounds",
+    "test_slow_targets_delay_no_other",
     "test_strict_order_survives_changes_of_the_subscription",
     "test_the_first_poll_publishes_the_first_newest_entries",
 ]
@@ -224,6 +236,15 @@ def test_what_the_cluster_lacks_is_said(site: Site, node: RabbitMQServer) -> Non
     with pytest.raises(RuntimeError, match="can't be reached"), nowhere:
         pass
     assert nowhere.process.returncode == 5
+
+
+def test_a_list_that_the_management_api_does_not_give_is_not_empty(node: RabbitMQServer) -> None:
+    """Users without permissions would lose their subscriptions."""
+    with FeedSite() as nothing_found:
+        unread = HubOnRabbitMQ(node, ["--engine-management", nothing_found.url])
+        with pytest.raises(RuntimeError, match="has no list at /api/permissions"), unread:
+            pass
+    assert unread.process.returncode == 5
 
 
 @pytest.mark.promise
