@@ -54,19 +54,20 @@ def encoded(
     properties: Properties, key: str | None = None, *, is_repeatable: bool = False
 ) -> EncodedProperties:
     """Returns the properties of a message to be published, with a number of its own, and with the
-    key that it should have in its queue. One that is repeatable is known by its message_id and
-    content instead, like those of AMQP clients.
+    key that it should have in its queue. One that is repeatable is the same each time: it is known
+    by its message_id and content, like those of AMQP clients.
 
     Raises `ValueError` for texts that are too long.
     """
-    headers: Table = {**(properties.headers or {}), PUBLISHED: time.time_ns() // 1_000_000}
+    headers: Table = dict(properties.headers or {})
     message_id = properties.message_id
     if not (is_repeatable and message_id):
+        headers[PUBLISHED] = time.time_ns() // 1_000_000
         headers[NUMBER] = number = f"{new_number():016x}"
         message_id = message_id or number  # the library finds a returned message by its id
     if key is not None:
         headers[KEY] = key
-    raw = wire.encode(replace(properties, headers=headers, message_id=message_id))
+    raw = wire.encode(replace(properties, headers=headers or None, message_id=message_id))
     return EncodedProperties(raw, message_id)
 
 
