@@ -17,7 +17,6 @@ import pytest
 
 from tests.hub.feeds.conftest import Client
 from tests.hub.feeds.test_entries import (
-    test_a_new_and_a_changed_entry_are_published,
     test_the_first_poll_publishes_the_first_newest_entries,
 )
 from tests.support.feed_site import FeedSite, Page, rss
@@ -49,7 +48,6 @@ from .webhooks import WAIT_S, Site, SteppedCallback, form, story, telling
 
 __all__ = [
     "test_a_failed_replay_is_a_dead_letter_again",
-    "test_a_new_and_a_changed_entry_are_published",
     "test_an_end_during_a_delivery",
     "test_an_event_keeps_its_attributes",
     "test_any_properties_are_delivered",
