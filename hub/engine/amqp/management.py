@@ -68,13 +68,19 @@ class Management:
         """Asks the first node that answers."""
         path = "/api/" + "/".join(quote(name, safe="") for name in names)
         failure = ""
+        refused: ManagementRefused | None = None
         for url in tuple(self._urls):
             try:
                 return await self._ask_at(method, url + path + query, **options)
+            except ManagementRefused as error:
+                # A node that has just started may not know the users yet: others are asked too.
+                refused = error
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 failure = f"{url}: {reason(error)}"
-                self._urls.append(self._urls.pop(0))
-        raise EngineUnavailable(f"RabbitMQ's management API can't be reached ({failure})")
+            self._urls.append(self._urls.pop(0))
+        raise refused or EngineUnavailable(
+            f"RabbitMQ's management API can't be reached ({failure})"
+        )
 
     async def _ask_at(self, method: str, url: str, **options: Any) -> Any:
         if self._session is None:
