@@ -39,14 +39,18 @@ MISSING: Final[dict[str, set[str]]] = {
 }  # fmt: skip
 """Fields of RabbitMQ 3.10 that are missing here, by list."""
 ADDED: Final[dict[str, set[str]]] = {
-    "/queues/%2F": {"message_stats.reject", "message_stats.reject_details"},
+    "/queues/%2F": {
+        "message_stats.reject",
+        "message_stats.reject_details",
+        "oldest_message_age_s",
+    },
     "/connections": {"user_provided_name", "recv_cnt_details", "send_cnt_details"},
     "/channels": {"message_stats.reject", "message_stats.reject_details"},
     "/consumers": {"consumer_timeout"},
     "/exchanges/%2F": {"policy", "operator_policy", "effective_policy_definition"},
     "/bindings/%2F": set(),
 }
-"""Fields that are only here: of later versions of RabbitMQ, and of LavinMQ."""
+"""Fields that are only here: of later versions of RabbitMQ, of LavinMQ, and of Warren."""
 
 
 @dataclass

@@ -251,7 +251,7 @@ public class Scenarios {
         String queue = channel.queueDeclare().getQueue();
         Inbox inbox = new Inbox(channel, queue, true, Map.of());
         connection.createChannel().queueDelete(queue);
-        equal(inbox.getConsumerTag(), inbox.cancelled.poll(WAIT_S, TimeUnit.SECONDS));
+        equal(inbox.tag, inbox.cancelled.poll(WAIT_S, TimeUnit.SECONDS));
     }
 
     static void priorities(Connection connection) throws Exception {
@@ -279,7 +279,7 @@ public class Scenarios {
             channel.basicPublish("", queue, null, body(number));
         }
         equal(List.of("0", "1", "2"), first.bodies(3));
-        first.getChannel().basicCancel(first.getConsumerTag());
+        first.getChannel().basicCancel(first.tag);
         channel.basicPublish("", queue, null, body(3));
         equal(List.of("3"), second.bodies(1));
     }
@@ -330,11 +330,13 @@ public class Scenarios {
     static class Inbox extends DefaultConsumer {
         private final BlockingQueue<Delivery> deliveries = new LinkedBlockingQueue<>();
         final BlockingQueue<String> cancelled = new LinkedBlockingQueue<>();
+        /** Known at once; the library's own is set by another thread, a moment later. */
+        final String tag;
 
         Inbox(Channel channel, String queue, boolean noAck, Map<String, Object> arguments)
                 throws IOException {
             super(channel);
-            channel.basicConsume(queue, noAck, arguments, this);
+            tag = channel.basicConsume(queue, noAck, arguments, this);
         }
 
         @Override
