@@ -100,6 +100,8 @@ def _management(name: str, amqp_url: str, http_port: int) -> Iterator[Management
         yield found
         if connection.is_open:
             connection.close()
+        for path in ("/queues/%2F/objects-q", "/exchanges/%2F/objects-x"):
+            http.delete(path).raise_for_status()
 
 
 def _is_shown(management: Management) -> bool:
