@@ -125,6 +125,14 @@ def busy(detail: str) -> Problem:
     return Problem(503, detail, headers={"Retry-After": "1"})
 
 
+def refused_by_queue() -> Problem:
+    """Returns the 503 for a message that a queue would not take."""
+    return busy(
+        "a queue that the message was routed to does not take it now: it is full, or one of "
+        "RabbitMQ whose leader is being elected"
+    )
+
+
 def low_on_memory() -> Problem:
     return Problem(
         503,

@@ -21,7 +21,7 @@ from ...hub.live.queue_reading import ManuallyAcked
 from ...hub.requests import Resource
 from ..context import Context
 from ..http.partial_messages import PartialMessages
-from ..problems import Problem, busy, low_on_disk, problem_of
+from ..problems import Problem, low_on_disk, problem_of, refused_by_queue
 from ..requests.strict_json import loads
 
 _TEXTS: Final = (
@@ -169,7 +169,7 @@ def _answer(ref: Any, outcome: PublishOutcome | Exception) -> Answer:
         case PublishOutcome.NOT_DURABLE:
             return _refused(ref, low_on_disk())
         case PublishOutcome.REJECTED:
-            return _refused(ref, busy("a queue that the message was routed to is full"))
+            return _refused(ref, refused_by_queue())
         case ValueError():
             return _refused(ref, Problem(400, str(outcome)))
         case _:

@@ -20,7 +20,7 @@ from ...core.message.model import Properties
 from ...core.resources.alarms import Alarms
 from ...hub.engine.port import Engine, PublishOutcome
 from ..access.authentication import Authenticator
-from ..problems import Problem, busy, low_on_disk, problem_of
+from ..problems import Problem, busy, low_on_disk, problem_of, refused_by_queue
 from ..requests.body import read_body
 from ..requests.paths import Target
 from ..responses.error_pages import answer_problem
@@ -146,7 +146,7 @@ class HttpPublisher:
         if outcome is PublishOutcome.NOT_DURABLE:
             raise low_on_disk()
         if outcome is PublishOutcome.REJECTED:
-            raise busy("a queue that the message was routed to is full")
+            raise refused_by_queue()
         if outcome is PublishOutcome.UNROUTED and plan.mandatory:
             raise Problem(404, "no queue wants the message", title="No route")
         more = self._answer_headers(properties)

@@ -16,7 +16,7 @@ from ....core.queue.queue import Queue
 from ....hub.engine.move import MoveTarget, move
 from ....hub.engine.port import PublishOutcome
 from ...documents import rabbitmq, requests
-from ...problems import Problem, busy, low_on_disk
+from ...problems import Problem, low_on_disk, refused_by_queue
 from ...requests.properties import short_string
 from .body import Body
 from .call import Call, answer
@@ -56,7 +56,7 @@ async def publish(call: Call) -> Response:
     if outcome is PublishOutcome.NOT_DURABLE:
         raise low_on_disk()
     if outcome is PublishOutcome.REJECTED:
-        raise busy("a queue that the message was routed to is full")
+        raise refused_by_queue()
     return answer({"routed": outcome is PublishOutcome.ROUTED})
 
 
