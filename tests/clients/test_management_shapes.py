@@ -207,6 +207,8 @@ def theirs(rabbitmq: RabbitMQServer) -> Iterator[Api]:
     api = Api(f"http://{rabbitmq.host}:{rabbitmq.management_port}", rabbitmq.port)
     # It measures its node a few seconds after the start.
     wait_until(lambda: "mem_used" in api(Request("GET", "/nodes"))[1][0], 60, "figures")
+    # Channels of the tests before are listed for a moment without their connection.
+    wait_until(lambda: not api(Request("GET", "/channels"))[1], 60, "the end of others' channels")
     with _watched(api, rabbitmq.host, rabbitmq.port):
         yield api
     api.close()
