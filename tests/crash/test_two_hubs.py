@@ -8,6 +8,7 @@ import signal
 import socket
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -233,7 +234,11 @@ def test_the_client_behind_a_standby_is_known(pair: Pair, site: Site) -> None:
 @pytest.mark.promise
 def test_a_request_whose_hub_is_killed_is_not_answered_as_done(pair: Pair, site: Site) -> None:
     exchange = site.exchange()
-    asked = f"POST /endpoint/{exchange} HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n1"
+    login = b64encode(":".join(AUTH).encode()).decode()
+    asked = (
+        f"POST /endpoint/{exchange} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {login}\r\n"
+        "Content-Length: 2\r\n\r\n1"
+    )
     url = f"{pair.standby.http_url}/stream/{exchange}"
     with (
         socket.create_connection((pair.standby.host, pair.standby.http_port), WAIT_S) as half,
