@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from .browsers import Page
+
+pytestmark = pytest.mark.thorough
 
 OPEN = "document.querySelector('.operation[open]')"
 

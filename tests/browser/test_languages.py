@@ -8,6 +8,8 @@ import pytest
 
 from .browsers import Page
 
+pytestmark = pytest.mark.thorough
+
 SHOWN = (
     "[...document.querySelectorAll('main h2')].filter((one) => one.checkVisibility())"
     ".map((one) => one.textContent)"

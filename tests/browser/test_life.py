@@ -15,6 +15,8 @@ from tests.support.server import WarrenServer
 from .browsers import Browser, Page
 from .demo_pages import LOGIN, open_demo, post, sign_in
 
+pytestmark = pytest.mark.thorough
+
 TOKENS = "/api/hub/tokens"
 SCOPES = [{"read": "x/rabbitlog"}, {"write": "x/rabbitlog"}, {"tunnel": "ada"}]
 
@@ -103,7 +105,6 @@ def test_no_request_of_a_reader_fails(
     reader.wait("globalThis.seen.length === 1")
 
 
-@pytest.mark.thorough
 def test_a_hidden_tab_is_served(browser: Browser, warren: WarrenServer, hub_url: str) -> None:
     hidden = log_page(browser.new_page(), hub_url)
     browser.new_page().show()
@@ -151,7 +152,6 @@ def test_a_saved_page_runs_from_the_disk(
     assert "exchange_type" not in page.text()  # amq.topic is there already
 
 
-@pytest.mark.thorough
 def test_a_closed_page_gives_its_label_back(
     browser: Browser, http: httpx.Client, hub_url: str
 ) -> None:

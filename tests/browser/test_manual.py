@@ -14,6 +14,8 @@ from tests.support.server import WarrenServer
 
 from .browsers import Browser, Page, missing
 
+pytestmark = pytest.mark.thorough
+
 PHONE, SCREEN = (360, 740), (1280, 800)
 WITH_EVERYTHING = ("./hub", "./tutorial/")
 CONTRAST = {"runOnly": ["color-contrast"]}
@@ -29,7 +31,6 @@ def addresses(warren: WarrenServer) -> list[str]:
     return ["", *(str(link.attributes["href"]) for link in index.css("#pages a"))]
 
 
-@pytest.mark.thorough
 def test_no_page_is_wider_than_a_phone(page: Page, hub_url: str, addresses: list[str]) -> None:
     page.resize(*PHONE)
     wide = []
@@ -66,7 +67,6 @@ def test_blocks_of_code_can_be_copied(page: Page, hub_url: str) -> None:
     page.shows("Copied", ".block button")
 
 
-@pytest.mark.thorough
 @pytest.mark.timeout(400)
 def test_no_page_has_a_violation(warren: WarrenServer, hub_url: str, addresses: list[str]) -> None:
     """Contrast takes long in large tables, so it is measured where each kind of text is."""

@@ -13,6 +13,8 @@ from tests.support.server import WarrenServer
 
 from .signed_in import SignedInPage
 
+pytestmark = pytest.mark.thorough
+
 PASSWORD = "burrow-and-meadow"
 DEFINITION = "document.querySelector('dialog [name=definition]').value"
 ADDITION = {"exchanges": [{"name": "imported", "vhost": "/", "type": "fanout", "durable": True}]}

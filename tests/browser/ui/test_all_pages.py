@@ -108,6 +108,7 @@ def test_a_subscription_with_hostile_texts_has_none(
     tab.shows(HOSTILE, "main")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("width", [769, 961, 1025, 1200])
 def test_no_table_is_cut(tab: SignedInPage, hostile: list[str], width: int) -> None:
     cut = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > "
@@ -121,6 +122,7 @@ def test_no_table_is_cut(tab: SignedInPage, hostile: list[str], width: int) -> N
     tab.page.resize(1360, 900)
 
 
+@pytest.mark.thorough
 def test_pages_fit_a_phone(tab: SignedInPage, hostile: list[str]) -> None:
     tab.page.resize(360, 740)
     wide = "[...document.querySelectorAll('main *')].filter((one) => one.getBoundingClientRect()"

@@ -12,6 +12,8 @@ from tests.support.server import WarrenServer
 
 from .signed_in import SignedInPage
 
+pytestmark = pytest.mark.thorough
+
 HEADING = "document.querySelector('main.page h1')?.textContent === "
 
 

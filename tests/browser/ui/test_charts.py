@@ -6,7 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from .signed_in import SignedInPage
+
+pytestmark = pytest.mark.thorough
 
 NOON_S = 1_795_780_800
 MARKS = "[...document.querySelectorAll('.plot [text-anchor=end]')].map((one) => one.textContent)"

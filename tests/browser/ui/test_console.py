@@ -12,6 +12,8 @@ from tests.support.server import WarrenServer
 
 from .signed_in import SignedInPage
 
+pytestmark = pytest.mark.thorough
+
 LIMIT_S = 60.0
 ROWS = "document.querySelectorAll('.messages-live li').length"
 

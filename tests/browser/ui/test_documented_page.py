@@ -7,8 +7,11 @@ import re
 from pathlib import Path
 
 import httpx
+import pytest
 
 from .signed_in import SignedInPage
+
+pytestmark = pytest.mark.thorough
 
 DOCUMENT = (Path(__file__).parents[3] / "docs" / "security.md").read_text()
 

@@ -14,6 +14,8 @@ from tests.support.server import WarrenServer
 
 from .signed_in import SignedInPage
 
+pytestmark = pytest.mark.thorough
+
 TWO = (
     b'<html><head><link rel="alternate" type="application/rss+xml" title="All news" href="/a">'
     b'<link rel="alternate" type="application/rss+xml" title="Sport &lt;b&gt;" href="/b"></head>'

@@ -14,6 +14,8 @@ from warrenmq.core.resources.amount import in_words
 
 from .signed_in import SignedInPage
 
+pytestmark = pytest.mark.thorough
+
 LINKS = "[...document.querySelectorAll('.side nav a')].map((one) => one.textContent)"
 AGE_S = "Number(document.querySelector('#live').innerText.match(/\\d+/))"
 USER, PASSWORD = "keeper", "burrow-and-meadow"

@@ -15,6 +15,8 @@ from tests.support.server import WarrenServer
 
 from .signed_in import SignedInPage
 
+pytestmark = pytest.mark.thorough
+
 EXCHANGE = "orders"
 HOSTILE = "<img src=x onerror=window.harmed=1>"
 CHIP = "[...document.querySelectorAll('.chips button')].find((one) => one.title === '{}')"

@@ -5,11 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import httpx
+import pytest
 
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
 
 from .signed_in import SignedInPage
+
+pytestmark = pytest.mark.thorough
 
 RUNS = "/api/hub/pipeline/runs"
 

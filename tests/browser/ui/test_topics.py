@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from tests.support.http import Callback
 from tests.support.server import WarrenServer
 
 from .signed_in import SignedInPage
+
+pytestmark = pytest.mark.thorough
 
 
 def test_a_topic_is_listed_and_fetched_anew(

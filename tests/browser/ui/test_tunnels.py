@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import httpx
+import pytest
 
 from tests.support.server import WarrenServer
 
 from .signed_in import SignedInPage
+
+pytestmark = pytest.mark.thorough
 
 
 def test_a_tunnel_is_shown_and_closed(ui: SignedInPage, warren: WarrenServer) -> None:
