@@ -25,7 +25,7 @@ from ..core.errors import (
     WarrenError,
 )
 from ..core.policy.keys import PolicyError
-from ..hub.engine.errors import EngineUnavailable
+from ..hub.engine.errors import REFUSED_BY_QUEUE, EngineUnavailable
 from ..hub.errors import HubError
 
 MEDIA_TYPE = "application/problem+json"
@@ -127,10 +127,7 @@ def busy(detail: str) -> Problem:
 
 def refused_by_queue() -> Problem:
     """Returns the 503 for a message that a queue would not take."""
-    return busy(
-        "a queue that the message was routed to does not take it now: it is full, or one of "
-        "RabbitMQ whose leader is being elected"
-    )
+    return busy(REFUSED_BY_QUEUE)
 
 
 def low_on_memory() -> Problem:

@@ -148,8 +148,8 @@ RUNS = {
     "hub.tasks",
     "hub.tunnels": "core.clock core.errors hub.connection_fields hub.deadlines hub.errors "
     "hub.keyed_locks hub.owner_rights hub.sender hub.settings hub.storage hub.tasks",
-    "hub.attempts": "core.clock core.errors hub.engine.own hub.engine.port hub.keys.seal hub.lazy "
-    "hub.limited_log hub.settings hub.storage hub.subscriptions.active "
+    "hub.attempts": "core.clock core.errors hub.engine.errors hub.engine.own hub.engine.port "
+    "hub.keys.seal hub.lazy hub.limited_log hub.settings hub.storage hub.subscriptions.active "
     "hub.subscriptions.subscription hub.tasks",
     "hub.audit": "core.clock core.errors hub.lazy hub.settings hub.storage hub.tasks",
     "hub.verification": "core.clock core.errors hub.errors hub.guard hub.keyed_locks hub.keys.seal "
@@ -177,9 +177,10 @@ RUNS = {
     "hub.client_factories": "hub.fetch hub.guard hub.relay hub.sender hub.settings "
     "hub.verification",
     "hub.feeds": "core.clock core.counted core.errors core.message.model core.wire.properties "
-    "hub.client_factories hub.deadlines hub.engine.own hub.engine.port hub.errors hub.fetch "
-    "hub.formats hub.guard hub.keyed_locks hub.lazy hub.links hub.owner_rights hub.requests "
-    "hub.sender hub.settings hub.storage hub.tasks hub.upstream hub.workers.pool",
+    "hub.client_factories hub.deadlines hub.engine.errors hub.engine.own hub.engine.port "
+    "hub.errors hub.fetch hub.formats hub.guard hub.keyed_locks hub.lazy hub.links "
+    "hub.owner_rights hub.requests hub.sender hub.settings hub.storage hub.tasks hub.upstream "
+    "hub.workers.pool",
     "hub.live": "core.errors core.message.model core.wire.websocket hub.engine.port hub.errors "
     "hub.keyed_locks hub.requests hub.tasks",
     "hub.streams": "hub.engine.port hub.errors hub.keyed_locks hub.pipeline "

@@ -11,6 +11,7 @@ import msgspec
 
 from ...core.clock import Clock
 from ...core.errors import WarrenError
+from ..engine.errors import REFUSED_BY_QUEUE
 from ..engine.own import ATTEMPTS
 from ..engine.port import BatchPart, Engine, Properties
 from ..limited_log import LimitedLog
@@ -72,8 +73,10 @@ class PublishedAttempts:
                 self._declared.add(vhost)
             if parts:
                 outcome = await self._engine.publish_batch(None, vhost, ATTEMPTS.name, parts)
-                if outcome.rejected or not outcome.is_durable:
-                    self._report(vhost, bodies, "a queue is full, or the disk")
+                if not outcome.is_durable:
+                    self._report(vhost, bodies, "the disk is full")
+                elif outcome.rejected:
+                    self._report(vhost, bodies, REFUSED_BY_QUEUE)
         except WarrenError as error:
             self._declared.discard(vhost)
             self._report(vhost, bodies, str(error))

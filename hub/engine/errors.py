@@ -1,9 +1,17 @@
-"""What only some engines can do, and engines that can't be reached."""
+"""What only some engines can do, engines that can't be reached, and queues that refuse."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from ...core.errors import ChannelError
 from ..errors import HubError
+
+REFUSED_BY_QUEUE: Final = (
+    "a queue that the message was routed to does not take it now: it is full, or one of RabbitMQ "
+    "whose leader is being elected"
+)
+"""What users are told of `PublishOutcome.REJECTED`."""
 
 
 class EngineUnavailable(ChannelError):

@@ -54,7 +54,7 @@ class PublishOutcome(Enum):
     UNROUTED = "unrouted"
     """Confirmed, but routed to no queue."""
     REJECTED = "rejected"
-    """A queue nacked it (overflow `reject-publish`)."""
+    """A queue nacked it (overflow `reject-publish`, or RabbitMQ while it elects a leader)."""
     NOT_DURABLE = "not kept"
     """Nacked, because the disk is full."""
 

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ...core.errors import QueueFull
 from ...core.wire import properties as wire
+from ..engine.errors import REFUSED_BY_QUEUE
 from ..engine.port import Engine, PublishOutcome, Row, SinglePublish
 from .errors import NotPolled
 from .feed import EXCHANGE, Feed
@@ -94,7 +95,7 @@ class StoredGroups:
                 if isinstance(outcome, Exception):
                     raise outcome
                 if outcome is PublishOutcome.REJECTED:
-                    raise _refused(feed, f"a queue bound to exchange '{EXCHANGE}' is full")
+                    raise _refused(feed, REFUSED_BY_QUEUE)
         after = _marked(self._registry.get(feed.name) or feed, is_unpublished=False)
         await self._registry.put(after)
         return after
