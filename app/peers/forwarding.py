@@ -94,7 +94,7 @@ class Forwarding:
         headers = scope["headers"]
         left_out = connection_fields(headers) | _OWN
         fields = [field for field in headers if field[0] not in left_out]
-        fields.append((FIELD, self._hops.sign(scope)))
+        fields.append((FIELD, self._hops.sign({**scope, "headers": fields})))
         if (ids := current_ids()) is not None:
             fields.append((REQUEST_ID_HEADER, ids.request.encode()))
         if offers_websocket(scope):

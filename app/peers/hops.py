@@ -20,6 +20,8 @@ from ..responses.error_pages import answer_problem
 FIELD: Final = b"x-warren-hop"
 MAX_AGE_S: Final = 60
 _PARTS: Final = 4
+_SIGNED: Final = frozenset((b"host", b"authorization", b"cookie"))
+"""Fields that are signed: what was read on the way is of no use with another login."""
 
 
 class Hops:
@@ -30,7 +32,8 @@ class Hops:
         self._key = b""
 
     def sign(self, scope: Scope) -> bytes:
-        """Returns the field's value for a request as it came from its client."""
+        """Returns the field's value for a request as it came from its client, but with the header
+        fields that are passed on."""
         parts = f"{int(time.time())} {peer_of(scope)} {scope['scheme']} {scope['http_version']}"
         return b"%b %b" % (parts.encode(), self._code(parts.encode(), scope))
 
@@ -60,9 +63,9 @@ class Hops:
         if not self._key:
             # Derived, because the key of stored secrets comes from the same file.
             self._key = hmac.digest(load_key(self._key_file), b"warren: hops", "sha256")
-        host = [value for name, value in scope["headers"] if name == b"host"]
-        line = (scope["method"].encode(), scope["raw_path"], scope["query_string"], *host)
-        return hmac.digest(self._key, b"\n".join((parts, *line)), "sha256").hex().encode()
+        line = (scope["method"].encode(), scope["raw_path"], scope["query_string"])
+        fields = (b"%b: %b" % field for field in scope["headers"] if field[0] in _SIGNED)
+        return hmac.digest(self._key, b"\n".join((parts, *line, *fields)), "sha256").hex().encode()
 
 
 class FromStandbys:

@@ -8,7 +8,6 @@ import signal
 import socket
 import threading
 import time
-from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,8 +22,10 @@ from tests.support.hub_on_rabbitmq import HubOnRabbitMQ, cluster
 from tests.support.postgresql import PostgreSQLServer
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
+from warrenmq.app.peers.hops import Hops
 
 TAKE_OVER_S = 60.0
+LOGIN = aiohttp.encode_basic_auth(*AUTH)
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +38,7 @@ class Pair:
     """Two hubs with the same database and key. `active` is the one that serves."""
 
     def __init__(self, node: RabbitMQServer, database: str, key_file: Path) -> None:
+        self.key_file = key_file
         self.arguments = ["--database", database, "--hub-key-file", str(key_file)]
         self.active, self.standby = (HubOnRabbitMQ(node, self.arguments) for _ in range(2))
 
@@ -202,7 +204,7 @@ def test_a_websocket_goes_through_a_standby(pair: Pair, site: Site) -> None:
     url = f"{pair.standby.http_url}/stream/{exchange}"
 
     async def read() -> str:
-        login = {"Authorization": aiohttp.encode_basic_auth(*AUTH)}
+        login = {"Authorization": LOGIN}
         async with aiohttp.ClientSession() as http, http.ws_connect(url, headers=login) as socket:
             await asyncio.to_thread(site.publish, exchange, b"live")
             async with asyncio.timeout(WAIT_S):
@@ -231,12 +233,31 @@ def test_the_client_behind_a_standby_is_known(pair: Pair, site: Site) -> None:
         assert answer.status_code == status, answer.text
 
 
+def test_what_a_standby_has_signed_is_for_one_login(pair: Pair) -> None:
+    """Requests between hubs are not encrypted, so it may be read on the way."""
+    login, cookie = (b"authorization", LOGIN.encode()), (b"cookie", b"a=b")
+    url = httpx.URL(f"{pair.active.http_url}/subscriptions")
+    scope = {
+        "method": "GET", "raw_path": url.raw_path, "query_string": url.query, "scheme": "http",
+        "http_version": "1.1", "client": ("127.0.0.1", 0),
+        "headers": [(b"host", url.netloc), login, cookie],
+    }  # fmt: skip
+    hop = (b"x-warren-hop", Hops(pair.key_file).sign(scope))
+    other = (b"authorization", aiohttp.encode_basic_auth("tony", "secret").encode())
+    for fields, status in (
+        ((login, cookie), 200),
+        ((other, cookie), 403),
+        ((login, (b"cookie", b"c=d")), 403),
+        ((cookie,), 403),
+    ):
+        assert httpx.get(url, headers=[*fields, hop], timeout=WAIT_S).status_code == status
+
+
 @pytest.mark.promise
 def test_a_request_whose_hub_is_killed_is_not_answered_as_done(pair: Pair, site: Site) -> None:
     exchange = site.exchange()
-    login = b64encode(":".join(AUTH).encode()).decode()
     asked = (
-        f"POST /endpoint/{exchange} HTTP/1.1\r\nHost: a\r\nAuthorization: Basic {login}\r\n"
+        f"POST /endpoint/{exchange} HTTP/1.1\r\nHost: a\r\nAuthorization: {LOGIN}\r\n"
         "Content-Length: 2\r\n\r\n1"
     )
     url = f"{pair.standby.http_url}/stream/{exchange}"
