@@ -22,6 +22,7 @@ from warrenmq.hub.topics.repository import TopicRepository
 from warrenmq.hub.topics.source import TopicSource
 from warrenmq.hub.topics.topic import Topic
 from warrenmq.hub.topics.topics import Topics
+from warrenmq.hub.workers.functions import load
 from warrenmq.hub.workers.pool import Workers, WorkFailed
 
 ENTRY = b"<entry><id>1</id><title>a</title><updated>2026-11-21T00:00:00Z</updated></entry>"
@@ -114,6 +115,16 @@ class Site:
     async def new_subscribers(self) -> dict[str, list[str]]:
         database = await self.house.hub.storage.database()
         return await TopicRepository(database).new_subscribers()
+
+
+@pytest.fixture(autouse=True)
+def read_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Documents are read in this process: a worker process takes longer to start than a test."""
+
+    async def run(_: Workers, function: str, payload: bytes, *, origin: str) -> bytes:
+        return await asyncio.to_thread(load(function), payload)
+
+    monkeypatch.setattr(Workers, "run", run)
 
 
 @pytest.fixture
