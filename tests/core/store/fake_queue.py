@@ -27,7 +27,7 @@ class FakeQueue:
         """Reads one chunk of each paged-out range."""
         for paged_out in [held for held in self.backlog if isinstance(held, PagedOut)]:
             store.page_in.request(paged_out, partial(self.backlog.replace, paged_out))
-            store.turned()
+        store.turned()
 
 
 class HoldingBacklog(Backlog):
