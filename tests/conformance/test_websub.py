@@ -21,7 +21,7 @@ from tests.support.http import Answer, Callback, Request
 from tests.support.process import wait_until
 from tests.support.server import WarrenServer
 
-from .websub import AUTH, PLAIN, TIMEOUT_S, Hub, OthersTopic, OwnTopic, Topic, others_topic
+from .websub import PLAIN, TIMEOUT_S, Hub, OthersTopic, OwnTopic, Topic, others_topic
 
 ATOM = "application/atom+xml"
 DAY_S = 86_400
@@ -33,15 +33,16 @@ SIGNATURE = "X-Hub-Signature"
 
 
 @pytest.fixture(scope="module")
-def hub(warren: WarrenServer) -> Hub:
-    return Hub(warren)
+def hub(warren: WarrenServer) -> Iterator[Hub]:
+    with Hub(warren) as hub:
+        yield hub
 
 
 @pytest.fixture(scope="module")
 def checking() -> Iterator[Hub]:
     """A hub that asks publishers before it takes a subscription."""
-    with WarrenServer(env={"WARREN_HUB_CHECK_TOPICS": "1"}) as server:
-        yield Hub(server)
+    with WarrenServer(env={"WARREN_HUB_CHECK_TOPICS": "1"}) as server, Hub(server) as hub:
+        yield hub
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ def any_topic(hub: Hub, sort: str) -> Iterator[Topic]:
         with others_topic(hub) as topic:
             yield topic
     else:
-        yield OwnTopic(hub.server, {"exchange": "x", "queue": "q"}[sort])
+        yield OwnTopic(hub, {"exchange": "x", "queue": "q"}[sort])
 
 
 @pytest.fixture(params=TOPICS)
@@ -264,7 +265,7 @@ def test_rule_06_unreserved_characters_of_the_topic(
 
 
 def test_rule_06_unreserved_characters_of_an_own_topic(hub: Hub, callback: Callback) -> None:
-    own = OwnTopic(hub.server, "x", "a.b")
+    own = OwnTopic(hub, "x", "a.b")
     plain = own.url
     own.url = plain.replace("/endpoint/", "/e%6Edp%6fint/").replace("a.b", "a%2Eb")
     hub.subscribe(callback, own)
@@ -358,8 +359,9 @@ def test_rule_10_the_reason_is_plain_text(hub: Hub, callback: Callback) -> None:
 
 def test_rule_10_refused_callbacks() -> None:
     """reliability.md section 6, 48-56; `test_bad_callbacks.py` has more of them."""
-    with WarrenServer(dev=False, env={"WARREN_ALLOW_GUEST": "1"}) as server:
-        hub, topic = Hub(server), OwnTopic(server, "x")
+    env = {"WARREN_ALLOW_GUEST": "1"}
+    with WarrenServer(dev=False, env=env) as server, Hub(server) as hub:
+        topic = OwnTopic(hub, "x")
         for url in ("http://169.254.169.254/", "http://a.example:6379/", "file:///etc/passwd"):
             answer = hub.ask("subscribe", url, topic.url)
             assert answer.status_code == 422 and "hub.callback" in answer.text
@@ -380,7 +382,7 @@ def test_rule_10_encoded_forms(hub: Hub) -> None:
 def test_rule_10_credentials_for_own_topics(hub: Hub, callback: Callback) -> None:
     """Own topics need the permission to read them; external ones are public."""
     form = {"hub.mode": "subscribe", "hub.callback": callback.url}
-    own = form | {"hub.topic": OwnTopic(hub.server, "x").url}
+    own = form | {"hub.topic": OwnTopic(hub, "x").url}
     answer = httpx.post(hub.url, data=own, timeout=TIMEOUT_S)
     assert answer.status_code == 401
     assert answer.headers["WWW-Authenticate"].startswith("Basic")
@@ -392,8 +394,8 @@ def test_rule_10_credentials_for_own_topics(hub: Hub, callback: Callback) -> Non
 
 def test_rule_11_to_another_hub(callback: Callback) -> None:
     target = "https://hub.example/websub"
-    with WarrenServer(env={"WARREN_HUB_MOVED_TO": target}) as server:
-        answer = Hub(server).ask("subscribe", callback.url, "https://topic.example/")
+    with WarrenServer(env={"WARREN_HUB_MOVED_TO": target}) as server, Hub(server) as hub:
+        answer = hub.ask("subscribe", callback.url, "https://topic.example/")
     assert (answer.status_code, answer.headers["Location"]) == (308, target)
 
 
@@ -431,7 +433,7 @@ def test_rule_13_at_any_time(hub: Hub, callback: Callback, topic: Topic) -> None
     found = hub.listed(callback.url, topic.url)
     assert found is not None
     url = f"{hub.server.http_url}/api/hub/subscriptions/{found['id']}"
-    assert httpx.delete(url, auth=AUTH, timeout=TIMEOUT_S).is_success
+    assert hub.http.delete(url).is_success
     query = denial(callback)
     assert only(query, "hub.topic") == topic.url and only(query, "hub.reason")
     hub.gone(callback, topic)
@@ -501,8 +503,8 @@ def test_rule_15_all_else_is_a_refusal(hub: Hub, shared: Topic, answer: tuple[in
 def test_rule_15_late_is_a_refusal() -> None:
     """reliability.md section 6, 46."""
     env = {"WARREN_VERIFY_TIMEOUT_S": "1", "WARREN_LOG_LEVEL": "info"}
-    with WarrenServer(env=env) as server, Callback() as callback:
-        hub, topic = Hub(server), OwnTopic(server, "x")
+    with WarrenServer(env=env) as server, Hub(server) as hub, Callback() as callback:
+        topic = OwnTopic(hub, "x")
         callback.refusal = Answer(hang=True)
         hub.accepted("subscribe", callback.url, topic.url)
         wait_until(lambda: "did not answer in time" in server.output(), TIMEOUT_S, "the refusal")
@@ -646,8 +648,8 @@ def test_rule_21_repeated(hub: Hub, callback: Callback, topic: Topic, status: in
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[Hub]:
     """A hub that tries each notification once."""
-    with WarrenServer(env={"WARREN_MAX_ATTEMPTS": "1"}) as server:
-        yield Hub(server)
+    with WarrenServer(env={"WARREN_MAX_ATTEMPTS": "1"}) as server, Hub(server) as hub:
+        yield hub
 
 
 @pytest.mark.parametrize("sort", TOPICS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import httpx
 
@@ -30,16 +30,17 @@ class Topic(Protocol):
 class OwnTopic:
     """An exchange or queue of the hub, by the URL of its endpoint."""
 
-    def __init__(self, server: WarrenServer, letter: str, key: str = "news.eu") -> None:
-        endpoint = f"{server.http_url}/endpoint/{letter}/{uuid.uuid4().hex}"
+    def __init__(self, hub: Hub, letter: str, key: str = "news.eu") -> None:
+        self._http = hub.http
+        endpoint = f"{hub.server.http_url}/endpoint/{letter}/{uuid.uuid4().hex}"
         kind = {"amqp.exchange_type": "topic"} if letter == "x" else {}
-        answer = httpx.put(endpoint, params=kind, auth=AUTH, timeout=TIMEOUT_S)
+        answer = self._http.put(endpoint, params=kind)
         assert answer.status_code == 201, answer.text
         self.url = f"{endpoint}?hub.topic={key}" if letter == "x" else endpoint
 
     def publish(self, body: bytes, content_type: str = PLAIN) -> None:
         headers = {"Content-Type": content_type}
-        answer = httpx.post(self.url, content=body, headers=headers, auth=AUTH, timeout=TIMEOUT_S)
+        answer = self._http.post(self.url, content=body, headers=headers)
         assert answer.is_success, answer.text
 
 
@@ -72,13 +73,20 @@ class Hub:
     def __init__(self, server: WarrenServer) -> None:
         self.server = server
         self.url = f"{server.http_url}/hub"
+        self.http = httpx.Client(auth=AUTH, timeout=TIMEOUT_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
 
     def post(self, fields: dict[str, str] | bytes, **headers: str) -> httpx.Response:
         given: dict[str, Any] = (
             {"content": fields} if isinstance(fields, bytes) else {"data": fields}
         )
         names = {name.replace("_", "-"): value for name, value in headers.items()}
-        return httpx.post(self.url, auth=AUTH, headers=names, timeout=TIMEOUT_S, **given)
+        return self.http.post(self.url, headers=names, **given)
 
     def ask(self, mode: str, callback: str, topic: str, **fields: str) -> httpx.Response:
         given = {"mode": mode, "callback": callback, "topic": topic} | fields
@@ -141,11 +149,9 @@ class Hub:
 
     def listed(self, callback: str, topic: str) -> dict[str, Any] | None:
         """Returns the active subscription as administrators see it."""
-        answer = httpx.get(
+        answer = self.http.get(
             f"{self.server.http_url}/subscriptions",
             params={"callback": callback, "topic": topic, "status": "active"},
-            auth=AUTH,
-            timeout=TIMEOUT_S,
         )
         assert answer.status_code == 200, answer.text
         found = answer.json()["subscriptions"]
