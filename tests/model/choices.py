@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 from .operations import Policy
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
+chosen: Callable[[tuple[Any, ...]], st.SearchStrategy[Any]] = cache(st.sampled_from)
+"""For values that can be hashed: a strategy is made once, which takes longer than to draw."""
 
 SEATS = ((0, 1), (0, 1), (0, 2), (1, 1))
 QUEUES = ("q0", "q1", "q2", "q3", "q4")
@@ -126,66 +129,75 @@ MORE: tuple[dict[str, int], ...] = (
 
 
 def weighted(weights: dict[str, int]) -> st.SearchStrategy[str]:
-    return st.sampled_from([name for name, weight in weights.items() for _ in range(weight)])
+    return chosen(tuple(name for name, weight in weights.items() for _ in range(weight)))
 
 
 @st.composite
 def queue_arguments(draw: st.DrawFn) -> dict[str, Any]:
-    names = draw(st.lists(st.sampled_from(sorted(ARGUMENTS)), max_size=3, unique=True))
-    arguments = {name: draw(st.sampled_from(ARGUMENTS[name])) for name in names}
+    names = draw(st.lists(chosen(tuple(sorted(ARGUMENTS))), max_size=3, unique=True))
+    arguments = {name: draw(chosen(ARGUMENTS[name])) for name in names}
     if "x-dead-letter-exchange" in arguments and draw(st.booleans()):
-        arguments["x-dead-letter-routing-key"] = draw(st.sampled_from(("q0", "q1", "q2", "a.b")))
+        arguments["x-dead-letter-routing-key"] = draw(chosen(("q0", "q1", "q2", "a.b")))
     return arguments
 
 
 @st.composite
 def policies(draw: st.DrawFn) -> Policy:
-    name = draw(st.sampled_from(sorted(POLICIES)))
-    keys = draw(st.lists(st.sampled_from(sorted(POLICY_KEYS)), min_size=1, max_size=3, unique=True))
-    definition = {key: draw(st.sampled_from(POLICY_KEYS[key])) for key in keys}
-    kinds = [draw(st.sampled_from(("all", "queues", "exchanges")))]
+    name = draw(chosen(tuple(sorted(POLICIES))))
+    keys = draw(st.lists(chosen(tuple(sorted(POLICY_KEYS))), min_size=1, max_size=3, unique=True))
+    definition = {key: draw(chosen(POLICY_KEYS[key])) for key in keys}
+    kinds = [draw(chosen(("all", "queues", "exchanges")))]
     if set(keys) == {"alternate-exchange"}:
         kinds = ["exchanges"]
-    pattern = draw(st.sampled_from(PATTERNS_OF_NAMES))
+    pattern = draw(chosen(PATTERNS_OF_NAMES))
     return Policy(name, pattern, definition, POLICIES[name], kinds[0])
+
+
+SOME_HEADERS = st.sampled_from(HEADERS)
+SOME_KEYS = st.lists(chosen(KEYS), max_size=2)
 
 
 @st.composite
 def properties(draw: st.DrawFn) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if draw(st.booleans()):
-        found["delivery_mode"] = draw(st.sampled_from((2, 2, 1)))
-    ttl = draw(st.sampled_from(TTLS))
+        found["delivery_mode"] = draw(chosen((2, 2, 1)))
+    ttl = draw(chosen(TTLS))
     if ttl is not None:
         found["expiration"] = ttl
-    headers: dict[str, Any] = dict(draw(st.sampled_from(HEADERS)))
+    headers: dict[str, Any] = dict(draw(SOME_HEADERS))
     if draw(st.integers(0, 9)) == 9:
-        headers[draw(st.sampled_from(("CC", "BCC")))] = draw(
-            st.lists(st.sampled_from(KEYS), max_size=2)
-        )
+        headers[draw(chosen(("CC", "BCC")))] = draw(SOME_KEYS)
     if headers:
         found["headers"] = headers
     if draw(st.integers(0, 3)) == 3:
-        found["priority"] = draw(st.sampled_from((0, 1, 2, 9)))
+        found["priority"] = draw(chosen((0, 1, 2, 9)))
     return found
+
+
+PROPERTIES = properties()
+TARGETS = st.one_of(
+    st.tuples(st.just(""), chosen(QUEUES[:3])),
+    st.tuples(st.just("amq.fanout"), chosen(KEYS)),
+    st.tuples(st.just(""), chosen(KEYS)),
+    st.tuples(chosen((*OWN_EXCHANGES, *PREDECLARED)), chosen(KEYS)),
+)
+"""Exchanges and keys."""
 
 
 @st.composite
 def publishes(draw: st.DrawFn) -> dict[str, Any]:
     """All of a publish but its body, whose size is given."""
-    exchange, key = draw(
-        st.one_of(
-            st.tuples(st.just(""), st.sampled_from(QUEUES[:3])),
-            st.tuples(st.just("amq.fanout"), st.sampled_from(KEYS)),
-            st.tuples(st.just(""), st.sampled_from(KEYS)),
-            st.tuples(st.sampled_from((*OWN_EXCHANGES, *PREDECLARED)), st.sampled_from(KEYS)),
-        )
-    )
+    exchange, key = draw(TARGETS)
     return {
         "exchange": exchange,
         "key": key,
-        "properties": draw(properties()),
-        "size": draw(st.sampled_from((0, 1, 30))),
+        "properties": draw(PROPERTIES),
+        "size": draw(chosen((0, 1, 30))),
         "mandatory": draw(st.integers(0, 3)) == 3,
         "immediate": draw(st.integers(0, 9)) == 9,
     }
+
+
+QUEUE_ARGUMENTS, SOME_POLICIES, A_PUBLISH = queue_arguments(), policies(), publishes()
+SOME_PUBLISHES = st.lists(A_PUBLISH, min_size=1, max_size=4)

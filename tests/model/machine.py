@@ -18,6 +18,7 @@ from hypothesis.stateful import (
 
 from .broker import Model, Unsure
 from .choices import (
+    A_PUBLISH,
     BAD_ARGUMENTS,
     BAD_PROPERTIES,
     BEGINNINGS,
@@ -31,15 +32,16 @@ from .choices import (
     PATTERNS,
     POLICIES,
     PREDECLARED,
+    QUEUE_ARGUMENTS,
     QUEUES,
     SEATS,
+    SOME_POLICIES,
+    SOME_PUBLISHES,
     SPECIAL,
     TYPES,
     WEIGHTS,
     Draw,
-    policies,
-    publishes,
-    queue_arguments,
+    chosen,
     weighted,
 )
 from .operations import Advance, Call, Drop, Operation, Policy, Publish, Publishes, Restart, Seat
@@ -112,7 +114,7 @@ class Machine(RuleBasedStateMachine):
         if self.over:
             return
         action = data.draw(weighted(self.weights))
-        getattr(self, action)(data.draw(st.sampled_from(SEATS)), data.draw)
+        getattr(self, action)(data.draw(chosen(SEATS)), data.draw)
 
     # -- what differs among brokers
 
@@ -128,7 +130,7 @@ class Machine(RuleBasedStateMachine):
 
     def some_arguments(self, draw: Draw) -> dict[str, Any]:
         """Of a queue."""
-        found: dict[str, Any] = draw(queue_arguments())
+        found: dict[str, Any] = draw(QUEUE_ARGUMENTS)
         return found
 
     def may_go_together(self) -> bool:
@@ -143,7 +145,7 @@ class Machine(RuleBasedStateMachine):
         return names[draw(PICK) % len(names)] if names and not draw(SELDOM) else QUEUES[0]
 
     def declare_queue(self, seat: Seat, draw: Draw) -> None:
-        name, same = draw(st.sampled_from(QUEUES)), draw(st.integers(0, 3))
+        name, same = draw(chosen(QUEUES)), draw(st.integers(0, 3))
         fields = {
             "durable": draw(st.booleans()),
             "exclusive": draw(SELDOM),
@@ -159,7 +161,7 @@ class Machine(RuleBasedStateMachine):
         self.call(seat, "Queue.Declare", queue=name, **fields)
 
     def declare_badly(self, seat: Seat, draw: Draw) -> None:
-        name = draw(st.sampled_from((*QUEUES, "amq.mine")))
+        name = draw(chosen((*QUEUES, "amq.mine")))
         if name not in self.model.queues:
             arguments = dict(draw(st.sampled_from(BAD_ARGUMENTS)))
             self.call(seat, "Queue.Declare", queue=name, arguments=arguments)
@@ -169,11 +171,11 @@ class Machine(RuleBasedStateMachine):
         self.call(seat, "Queue.Declare", queue="", exclusive=True, arguments=arguments)
 
     def look(self, seat: Seat, draw: Draw) -> None:
-        self.call(seat, "Queue.Declare", queue=draw(st.sampled_from((*QUEUES, ""))), passive=True)
+        self.call(seat, "Queue.Declare", queue=draw(chosen((*QUEUES, ""))), passive=True)
 
     def delete_queue(self, seat: Seat, draw: Draw) -> None:
         self.call(
-            seat, "Queue.Delete", queue=draw(st.sampled_from(QUEUES)),
+            seat, "Queue.Delete", queue=draw(chosen(QUEUES)),
             if_unused=draw(st.booleans()), if_empty=draw(st.booleans()),
         )  # fmt: skip
 
@@ -181,10 +183,10 @@ class Machine(RuleBasedStateMachine):
         self.call(seat, "Queue.Purge", queue=self.usable(seat, draw))
 
     def declare_exchange(self, seat: Seat, draw: Draw) -> None:
-        name, same = draw(st.sampled_from(OWN_EXCHANGES)), draw(st.integers(0, 3))
-        other = draw(st.sampled_from((None, None, "e0", "e1", "amq.fanout", "missing")))
+        name, same = draw(chosen(OWN_EXCHANGES)), draw(st.integers(0, 3))
+        other = draw(chosen((None, None, "e0", "e1", "amq.fanout", "missing")))
         fields = {
-            "exchange_type": draw(st.sampled_from(TYPES)),
+            "exchange_type": draw(chosen(TYPES)),
             "durable": draw(st.booleans()),
             "auto_delete": draw(SELDOM),
             "internal": draw(SELDOM),
@@ -200,21 +202,21 @@ class Machine(RuleBasedStateMachine):
         self.call(seat, "Exchange.Declare", exchange=name, **fields)
 
     def look_exchange(self, seat: Seat, draw: Draw) -> None:
-        name = draw(st.sampled_from((*OWN_EXCHANGES, *PREDECLARED, "")))
+        name = draw(chosen((*OWN_EXCHANGES, *PREDECLARED, "")))
         self.call(seat, "Exchange.Declare", exchange=name, exchange_type="direct", passive=True)
 
     def delete_exchange(self, seat: Seat, draw: Draw) -> None:
-        name = draw(st.sampled_from((*OWN_EXCHANGES, "amq.topic")))
+        name = draw(chosen((*OWN_EXCHANGES, "amq.topic")))
         self.call(seat, "Exchange.Delete", exchange=name, if_unused=draw(st.booleans()))
 
     def exchange(self, draw: Draw) -> str:
         """One that is there, mostly."""
         names = sorted(set(self.model.topology.exchanges) - set(SPECIAL))
         names = names if not draw(SELDOM) else list(OWN_EXCHANGES)
-        return str(draw(st.sampled_from(names)))
+        return str(draw(chosen(tuple(names))))
 
     def binding(self, source: str, draw: Draw) -> dict[str, Any]:
-        key = draw(st.sampled_from(PATTERNS))
+        key = draw(chosen(PATTERNS))
         exchange = self.model.topology.exchanges.get(source)
         if exchange is not None and exchange.type_name == "headers":
             wrong = draw(SELDOM) and draw(SELDOM)
@@ -238,7 +240,7 @@ class Machine(RuleBasedStateMachine):
 
     def special(self, seat: Seat, draw: Draw) -> None:
         """Exchanges of the types that choose, wait or remember: declared, bound, published to."""
-        name = draw(st.sampled_from(sorted(SPECIAL)))
+        name = draw(chosen(tuple(sorted(SPECIAL))))
         exchange = self.model.topology.exchanges.get(name)
         if exchange is None:
             kind, arguments = draw(st.sampled_from(SPECIAL[name]))
@@ -255,7 +257,7 @@ class Machine(RuleBasedStateMachine):
 
     def bind_special(self, seat: Seat, name: str, draw: Draw) -> None:
         kind = self.model.topology.exchanges[name].type_name
-        key = draw(st.sampled_from(KEYS if kind != "x-consistent-hash" else WEIGHTS))
+        key = draw(chosen(KEYS if kind != "x-consistent-hash" else WEIGHTS))
         arguments: dict[str, Any] = {}
         if name == "keep":
             known = self.model.memories[name].numbers.known if name in self.model.memories else {}
@@ -274,14 +276,14 @@ class Machine(RuleBasedStateMachine):
     def publish_special(self, seat: Seat, name: str, draw: Draw) -> None:
         if self.opened(seat).transaction is not None:
             return
-        fields = draw(publishes())
+        fields = draw(A_PUBLISH)
         headers = {
             key: value
             for key, value in fields["properties"].get("headers", {}).items()
             if key not in ("CC", "BCC")
         }
         if name == "late":
-            headers["x-delay"] = draw(st.sampled_from(DELAYS))
+            headers["x-delay"] = draw(chosen(DELAYS))
         if name == "past" and draw(SELDOM):
             headers["x-recent-history-no-store"] = True
         properties = {"delivery_mode": 2} | ({"headers": headers} if headers else {})
@@ -290,8 +292,8 @@ class Machine(RuleBasedStateMachine):
     # -- messages
 
     def publish(self, seat: Seat, draw: Draw) -> None:
-        messages = draw(st.lists(publishes(), min_size=1, max_size=4))
-        times = draw(st.sampled_from((1, 1, 1, 4)))
+        messages = draw(SOME_PUBLISHES)
+        times = draw(chosen((1, 1, 1, 4)))
         self.opened(seat)
         many = times * len(messages) > 1
         ready = [self.made(fields, many) for _ in range(times) for fields in messages]
@@ -322,14 +324,14 @@ class Machine(RuleBasedStateMachine):
         return b"%d" % self.numbers + b"-" * size
 
     def publish_badly(self, seat: Seat, draw: Draw) -> None:
-        exchange = draw(st.sampled_from((*OWN_EXCHANGES, "missing", "amq.direct")))
+        exchange = draw(chosen((*OWN_EXCHANGES, "missing", "amq.direct")))
         properties = draw(st.sampled_from(BAD_PROPERTIES))
         self.opened(seat)
         message = Publish(self.body(0), exchange, "a", properties, draw(st.booleans()))
         self.do(Publishes(seat, (message,)))
 
     def get(self, seat: Seat, draw: Draw) -> None:
-        name = draw(st.sampled_from(QUEUES)) if draw(SELDOM) else self.usable(seat, draw)
+        name = draw(chosen(QUEUES)) if draw(SELDOM) else self.usable(seat, draw)
         for _ in range(draw(st.integers(1, 3))):
             self.call(seat, "Basic.Get", queue=name, no_ack=draw(st.booleans()))
 
@@ -339,7 +341,7 @@ class Machine(RuleBasedStateMachine):
         used = self.opened(seat).consumers
         if used and draw(SELDOM) and draw(SELDOM):
             tag = min(used)
-        priority = draw(st.sampled_from((0, 0, 0, 1, -1)))
+        priority = draw(chosen((0, 0, 0, 1, -1)))
         self.call(
             seat, "Basic.Consume", queue=self.usable(seat, draw), consumer_tag=tag,
             no_ack=draw(SELDOM), exclusive=draw(SELDOM),
@@ -361,10 +363,10 @@ class Machine(RuleBasedStateMachine):
         tags, multiple = self.tags_of(seat), draw(SELDOM)
         tag = tags[draw(PICK) % len(tags)] if tags else 0
         if draw(SELDOM) and draw(SELDOM):
-            tag = draw(st.sampled_from((0, 99)))
+            tag = draw(chosen((0, 99)))
         if not tags and not multiple and tag != 99:
             return
-        how = draw(st.sampled_from(("ack", "ack", "nack", "requeue", "reject", "return")))
+        how = draw(chosen(("ack", "ack", "nack", "requeue", "reject", "return")))
         if how in ("reject", "return"):
             self.call(seat, "Basic.Reject", delivery_tag=tag, requeue=how == "return")
         elif how == "ack":
@@ -384,8 +386,8 @@ class Machine(RuleBasedStateMachine):
     # -- channels and connections
 
     def choose_mode(self, seat: Seat, draw: Draw) -> None:
-        select = draw(st.sampled_from(("Confirm.Select", "Tx.Select")))
-        end = draw(st.sampled_from(("Tx.Commit", "Tx.Commit", "Tx.Rollback")))
+        select = draw(chosen(("Confirm.Select", "Tx.Select")))
+        end = draw(chosen(("Tx.Commit", "Tx.Commit", "Tx.Rollback")))
         transacting = self.opened(seat).transaction is not None
         other = draw(SELDOM) and draw(SELDOM)
         self.call(seat, end if transacting != other else select)
@@ -400,7 +402,7 @@ class Machine(RuleBasedStateMachine):
     # -- policies
 
     def set_policy(self, seat: Seat, draw: Draw) -> None:
-        policy = draw(policies())
+        policy = draw(SOME_POLICIES)
         times = ("message-ttl", "expires")
         definition = {
             key: self.span(value) if key in times else value
@@ -409,7 +411,7 @@ class Machine(RuleBasedStateMachine):
         self.do(replace(policy, definition=definition))
 
     def clear_policy(self, seat: Seat, draw: Draw) -> None:
-        self.do(Policy(draw(st.sampled_from(sorted(POLICIES)))))
+        self.do(Policy(draw(chosen(tuple(sorted(POLICIES))))))
 
     # -- the end
 
@@ -440,7 +442,7 @@ class Timed(Machine):
     beginnings = BEGINNINGS + OWN_BEGINNINGS
 
     def time_passes(self, seat: Seat, draw: Draw) -> None:
-        self.do(Advance(draw(st.sampled_from((16, 32, 48, 112, 704)))))
+        self.do(Advance(draw(chosen((16, 32, 48, 112, 704)))))
 
     def restart(self, seat: Seat, draw: Draw) -> None:
         self.do(Restart(draw(st.booleans())))
@@ -467,8 +469,8 @@ class Special(Timed):
                 SEATS[0], "Exchange.Declare", exchange=name, exchange_type=kind, durable=True,
                 arguments=arguments,
             )  # fmt: skip
-            for queue in data.draw(st.lists(st.sampled_from(QUEUES[:3]), unique=True)):
-                key = "2" if kind == "x-consistent-hash" else data.draw(st.sampled_from(KEYS))
+            for queue in data.draw(st.lists(chosen(QUEUES[:3]), unique=True)):
+                key = "2" if kind == "x-consistent-hash" else data.draw(chosen(KEYS))
                 self.call(SEATS[0], "Queue.Bind", queue=queue, exchange=name, routing_key=key)
 
     def some_arguments(self, draw: Draw) -> dict[str, Any]:
