@@ -137,7 +137,7 @@ RUNS = {
     "hub.sender hub.settings",
     "hub.relay": "hub.connection_fields hub.errors hub.guard hub.sender hub.settings",
     "hub.links": "hub.fetch.page hub.guard.callback_url",
-    "hub.formats": "core.errors hub.links hub.workers.process",
+    "hub.formats": "core.errors hub.links hub.workers.errors",
     "hub.storage": "core.errors hub.errors hub.keys.seal hub.lazy",
     "hub.peers": "core.errors hub.errors hub.keys.key_file hub.storage",
     "hub.capabilities": "core.clock core.errors hub.errors hub.owner_rights hub.requests "
@@ -176,8 +176,9 @@ RUNS = {
     "hub.requests hub.sender.port hub.settings hub.storage hub.tasks hub.workers.pool",
     "hub.client_factories": "hub.fetch hub.guard hub.relay hub.sender hub.settings "
     "hub.verification",
-    "hub.feeds": "core.clock core.counted core.errors core.message.model core.wire.properties "
-    "hub.client_factories hub.deadlines hub.engine.errors hub.engine.own hub.engine.port "
+    "hub.feeds": "core.auth.reserved core.clock core.counted core.errors core.message.model "
+    "core.wire.properties hub.client_factories hub.deadlines hub.engine.errors hub.engine.own "
+    "hub.engine.port "
     "hub.errors hub.fetch hub.formats hub.guard hub.keyed_locks hub.lazy hub.links "
     "hub.owner_rights hub.requests hub.sender hub.settings hub.storage hub.tasks hub.upstream "
     "hub.workers.pool",

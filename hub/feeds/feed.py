@@ -10,11 +10,11 @@ from typing import Final, Literal
 
 import msgspec
 
-from ..engine.own import FEEDS
+from ...core.auth.reserved import FEEDS_EXCHANGE
 from ..formats.read_feed import Cloud, PollHints
 from .rate import Rates
 
-EXCHANGE: Final = FEEDS.name
+EXCHANGE: Final = FEEDS_EXCHANGE
 """Topic exchange of each virtual host with feeds: a message for each new or changed entry, with
 the feed's name as its routing key."""
 

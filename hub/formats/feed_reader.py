@@ -1,4 +1,8 @@
-"""Reads a document of any format: chooses the reader, and explains why none can read it."""
+"""Reads a document of any format: chooses the reader, and explains why none can read it.
+
+Readers that few documents need are imported when they are needed: with what they import themselves
+(feedparser, jsonpath), they take a worker process as long as all the rest of its start.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +11,7 @@ import re
 from ..links.discovery import looks_like_feed, media_type_of
 from ..links.feeds import find_feeds
 from .json_feed import read_json_feed
-from .lenient import read_leniently
 from .read_feed import Candidate, FeedRefused, ReadFailure, ReadFeed
-from .selected import read_selected
 from .xml_feed import read_xml_feed
 
 _CHARSET = re.compile(r"""charset\s*=\s*["']?\s*([\w.:-]+)""", re.IGNORECASE)
@@ -23,16 +25,19 @@ def read_document(
     if not body.strip():
         raise FeedRefused("it is empty")
     if selector:
+        from .selected import read_selected
+
         return read_selected(url, content_type, body, selector)
     if _looks_like_json(content_type, body):
         return read_json_feed(url, body)
     if media_type_of(content_type) in _HTML and not looks_like_feed(body):
         return _page(url, content_type, body)
-    return (
-        read_xml_feed(url, body, _charset(content_type))
-        or read_leniently(url, content_type, body)
-        or _page(url, content_type, body)
-    )
+    found = read_xml_feed(url, body, _charset(content_type))
+    if found is not None:
+        return found
+    from .lenient import read_leniently
+
+    return read_leniently(url, content_type, body) or _page(url, content_type, body)
 
 
 def _charset(content_type: str) -> str | None:

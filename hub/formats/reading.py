@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ..workers.process import WorkRefused
+from ..workers.errors import WorkRefused
 from .opml import Opml, read_opml
 from .read_feed import Candidate, ReadFailure, ReadFeed
 

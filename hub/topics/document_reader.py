@@ -10,7 +10,6 @@ from typing import Protocol
 
 from ..links.discovery import looks_like_feed, media_type_of
 from ..links.json_feed import VERSION
-from .broken_feed import read_broken_feed
 from .document import TopicDocument, whole_document
 from .entries import MAX_ENTRIES, FeedEntry, Known, changed, merged
 from .json_items import read_json_feed
@@ -72,5 +71,8 @@ def _read_xml_feed(body: bytes) -> tuple[Feed | None, str]:
     feed = read_xml_feed(body)
     if feed.broken is None:
         return (feed, "") if feed.is_feed else (None, "it is no feed")
+    # Not above: it imports feedparser, which takes 0.1 s, and most feeds are well-formed.
+    from .broken_feed import read_broken_feed
+
     found = read_broken_feed(body)
     return (found if found.placed else None), feed.broken.reason

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
 
-from ..workers.process import WorkFailed, WorkRefused
+from ..workers.errors import WorkFailed, WorkRefused
 from .document import TopicDocument, check_content, whole_document
 from .topic import Topic
 
@@ -43,7 +42,10 @@ async def read(workers: Workers, topic: Topic, content_type: str, body: bytes) -
         reply = await workers.run("read_document", request, origin=origin)
     except (WorkFailed, WorkRefused) as error:
         known, unread = topic.known, str(error)
-        return await asyncio.to_thread(whole_document, content_type, body, known, unread)
+        # Not above: worker processes import this module too, and need no event loop.
+        from asyncio import to_thread
+
+        return await to_thread(whole_document, content_type, body, known, unread)
     found = msgspec.msgpack.decode(reply, type=_Result)
     news = body if found.is_whole else found.news
     return TopicDocument(content_type, body, found.digest, found.known, news, found.notice)

@@ -6,8 +6,9 @@ import asyncio
 
 from ..keyed_locks import KeyedLocks
 from ..processes.starter import ProcessStarter
+from .errors import WorkFailed, WorkRefused
 from .limits import WorkerLimits
-from .process import WorkerProcess, WorkFailed, WorkRefused
+from .process import WorkerProcess
 
 __all__ = ["WorkFailed", "WorkRefused", "WorkerLimits", "Workers"]
 

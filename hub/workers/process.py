@@ -7,23 +7,15 @@ import signal
 from collections.abc import Coroutine
 from typing import Any, Self
 
-from ...core.errors import WarrenError
 from ..processes.child import ChildProcess
 from ..processes.starter import ProcessStarter
+from .errors import WorkFailed, WorkRefused
 from .limits import MIB, WorkerLimits
 from .messages import REPLY, REQUEST, ReplyStatus
 
 START_TIMEOUT_S = 30.0
 _PIECE_BYTES = 64 * 1024
 """How much is written or read in one iteration of the event loop."""
-
-
-class WorkFailed(WarrenError):
-    """A call has exceeded a limit, or its process has ended."""
-
-
-class WorkRefused(WarrenError):
-    """A function has refused its payload."""
 
 
 class WorkerProcess:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -185,3 +186,13 @@ async def test_no_socket_is_inherited(workers: Workers) -> None:
         assert not [one for one in opened if one.startswith("socket:")]
     server.close()
     await until(lambda: not server.sockets, "end of the server")
+
+
+def test_what_reads_most_documents_imports_little() -> None:
+    """These take longer to import than all the rest of a worker process."""
+    readers = "formats.feed_reader", "outputs.collecting", "outputs.rendering", "topics.reading"
+    modules = ("workers.main", "links.remote", "topics.document_reader", *readers)
+    program = "import sys, " + ", ".join(f"warrenmq.hub.{name}" for name in modules)
+    program += "; print(*{'asyncio', 'feedparser', 'jsonpath'} & set(sys.modules))"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert shown.stdout.split() == []
