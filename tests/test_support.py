@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forks.fork_server import ForkServer
+from tests.support.forks.fork_server import STARTERS, ForkServer
 from tests.support.ports import free_port
 from tests.support.process import terminate
 from tests.support.server import WarrenServer
@@ -40,7 +40,7 @@ def test_a_server_that_ignores_sigterm_shows_what_it_does() -> None:
 
 
 def test_copies_are_made_after_the_process_that_is_copied_was_killed() -> None:
-    forks = ForkServer()
+    forks = ForkServer("main", others=STARTERS)
     for _ in range(2):
         assert forks.run(["--version"], os.environ, "", WAIT_S).returncode == 0
         assert forks.process is not None

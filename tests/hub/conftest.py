@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.forks import STARTERS
+from tests.support.forks.copied_workers import Copies
 from tests.support.http import Callback
 from tests.support.users import guest_users
 from warrenmq.core.broker import Broker
@@ -14,6 +16,7 @@ from warrenmq.core.server.listener import Listener
 from warrenmq.hub.engine.embedded import EmbeddedEngine
 from warrenmq.hub.engine.port import ExchangeSpec, QueueSpec
 from warrenmq.hub.keys.seal import Sealer
+from warrenmq.hub.processes import starter as starter_module
 from warrenmq.hub.processes.starter import ProcessStarter
 from warrenmq.hub.service import KEY_NAME
 from warrenmq.hub.storage.storage import Storage
@@ -50,6 +53,12 @@ async def storage(
     storage = Storage(tmp_path, either_database, sealer)
     yield storage
     await storage.close()
+
+
+@pytest.fixture(autouse=True)
+def copied_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Worker processes begin as copies, but for the tests of these themselves."""
+    monkeypatch.setattr(starter_module, "subprocess", Copies(STARTERS))
 
 
 @pytest.fixture

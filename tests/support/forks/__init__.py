@@ -3,7 +3,7 @@
 Loading takes most of the processor time of a start, and the tests start hundreds of them.
 """
 
-from .fork_server import FORKS
+from .fork_server import FORKS, STARTERS
 from .process import ForkedProcess
 
-__all__ = ["FORKS", "ForkedProcess"]
+__all__ = ["FORKS", "STARTERS", "ForkedProcess"]

@@ -19,19 +19,29 @@ ROOT = Path(__file__).parents[3]
 
 
 class ForkServer:
-    """Starts `warren` as copies of a process that starts at first use and ends with this one. If
-    somebody kills that process, the next start begins another."""
+    """Starts programs as copies of a process that runs a `module` beside this one: it starts at
+    first use and ends with this process. If somebody kills it, the next start begins another.
 
-    def __init__(self) -> None:
+    With `requests` there is such a process already. It can ask `others` for copies of its own.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        requests: socket.socket | None = None,
+        others: ForkServer | None = None,
+    ) -> None:
         self.process: subprocess.Popen[bytes] | None = None
         """The process that is copied; None before the first use."""
-        self._requests: socket.socket | None = None
+        self._module = f"{__package__}.{module}"
+        self._requests = requests
+        self._others = others
         atexit.register(self._end)
 
     def start(
         self, arguments: Sequence[str], environment: Mapping[str, str], standard: Sequence[IO[Any]]
     ) -> ForkedProcess:
-        """Runs `warren` with the arguments; `standard` are its input, output and error."""
+        """Runs the program with the arguments; `standard` are its input, output and error."""
         try:
             return self._copy(arguments, environment, standard)
         except ConnectionError:
@@ -49,7 +59,7 @@ class ForkServer:
                 message = json.dumps(request).encode()
                 descriptors = [*(file.fileno() for file in standard), their_line.fileno()]
                 socket.send_fds(self._opened(), [message], descriptors)
-            return ForkedProcess(["warren", *arguments], line)
+            return ForkedProcess([self._module, *arguments], line)
         except ConnectionError:
             line.close()
             raise
@@ -57,8 +67,9 @@ class ForkServer:
     def run(
         self, arguments: Sequence[str], environment: Mapping[str, str], given: str, timeout_s: float
     ) -> subprocess.CompletedProcess[str]:
-        """Runs `warren` to its end with `given` as its input; raises `subprocess.TimeoutExpired`,
-        and ends it first."""
+        """Runs the program to its end with `given` as its input.
+
+        Raises `subprocess.TimeoutExpired`, and ends the program first."""
         with TemporaryFile("w+") as stdin, TemporaryFile("w+") as out, TemporaryFile("w+") as err:
             stdin.write(given)
             stdin.seek(0)
@@ -73,24 +84,29 @@ class ForkServer:
 
     def _opened(self) -> socket.socket:
         if self._requests is None:
+            handed = [self._others._opened().fileno()] if self._others else []
             self._requests, theirs = socket.socketpair(type=socket.SOCK_SEQPACKET)
             with theirs:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-m", "tests.support.forks.main"],
+                    [sys.executable, "-m", self._module, *map(str, handed)],
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     cwd=ROOT,
                     env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                    pass_fds=handed,
                 )
         return self._requests
 
     def _end(self) -> None:
-        """Ends the process that is copied, if there is one."""
-        if self._requests is not None and self.process is not None:
+        """Ends the process that is copied, if it is one of this process."""
+        if self._requests is not None:
             self._requests.close()
             self._requests = None
+        if self.process is not None:
             self.process.wait()
 
 
-FORKS = ForkServer()
-"""The one of this process."""
+STARTERS = ForkServer("worker_forks")
+"""Starts the programs that start worker processes."""
+FORKS = ForkServer("main", others=STARTERS)
+"""Starts `warren`."""
