@@ -16,6 +16,7 @@ from hypothesis.internal.constants_ast import Constants
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from tests.support import hub_on_rabbitmq
 from tests.support import postgresql as postgresql_support
 from tests.support import rabbitmq as rabbitmq_support
 from tests.support.http import Callback
@@ -70,6 +71,9 @@ TOGETHER = {
     "tests/app/test_metrics_of_rabbitmq.py": "RabbitMQ",
     "tests/clients/test_management_shapes.py": "RabbitMQ",
     "tests/conformance/test_management_objects.py": "RabbitMQ",
+    "tests/conformance/test_promises_on_rabbitmq.py": "RabbitMQ",
+    "tests/conformance/test_streams_on_rabbitmq.py": "RabbitMQ",
+    "tests/crash/test_two_hubs.py": "RabbitMQ",
     "tests/test_guides.py": "RabbitMQ",
 }
 """Files and folders that run in one process for each program that their tests share, which takes
@@ -111,6 +115,14 @@ def rabbitmq() -> Iterator[RabbitMQServer]:
         pytest.skip(reason)
     with RabbitMQServer("rabbitmq_management", "rabbitmq_prometheus") as server:
         yield server
+
+
+@pytest.fixture(scope="module")
+def node(rabbitmq: RabbitMQServer) -> Iterator[RabbitMQServer]:
+    """The same one with the user of a hub; all that tests make there goes when their module ends.
+    It is not killed, stopped or set up otherwise."""
+    with hub_on_rabbitmq.prepared(rabbitmq) as node:
+        yield node
 
 
 @pytest.fixture(scope="session")

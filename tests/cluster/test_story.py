@@ -138,6 +138,27 @@ def test_a_node_that_is_lost(
     assert {one for one in load.failures if one.startswith("HTTP")} <= {"HTTP 503"}
 
 
+def test_all_nodes_are_killed(
+    cluster: RabbitMQCluster, site: Site, callbacks: Sequence[Callback]
+) -> None:
+    load = Load(site.server.http_url, cluster.nodes, subscribed(site, callbacks), PAUSE_S)
+    arrivals = Arrivals(callbacks)
+    load.start()
+    try:
+        more(load)
+        for node in cluster.nodes:
+            node.kill()
+        for node in cluster.nodes:
+            node.spawn()
+        for node in cluster.nodes:
+            node.await_start()
+        more(load)
+    finally:
+        load.end()
+    wait_until(lambda: not arrivals.missing(load.confirmed), WAIT_S, "all that was confirmed")
+    assert not arrivals.with_other_ids()
+
+
 def test_without_a_majority_nothing_is_confirmed(
     cluster: RabbitMQCluster, site: Site, callback: Callback
 ) -> None:

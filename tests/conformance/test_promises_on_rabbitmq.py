@@ -21,7 +21,7 @@ from tests.hub.feeds.test_entries import (
 )
 from tests.support.feed_site import FeedSite, Page, rss
 from tests.support.http import Answer, Callback
-from tests.support.hub_on_rabbitmq import USER, HubOnRabbitMQ, cluster, permit, put
+from tests.support.hub_on_rabbitmq import USER, HubOnRabbitMQ, ask, permit, put
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
 
@@ -67,12 +67,6 @@ __all__ = [
 ]
 
 pytestmark = pytest.mark.differs("RabbitMQ pushes to nobody")
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[RabbitMQServer]:
-    with cluster() as node:
-        yield node
 
 
 @pytest.fixture(scope="module")
@@ -218,7 +212,8 @@ def test_a_live_reader_gets_what_amqp_programs_publish(site: Site) -> None:
 
 def test_what_the_cluster_lacks_is_said(site: Site, node: RabbitMQServer) -> None:
     """With the exit codes of docs/scaling.md."""
-    put(node, "policies/%2F/short", pattern="", definition={"max-length": 5})
+    put(node, "vhosts/short")
+    put(node, "policies/short/short", pattern="", definition={"max-length": 5})
     permit(node, "administrator")
     unfit = HubOnRabbitMQ(node)
     try:
@@ -228,8 +223,7 @@ def test_what_the_cluster_lacks_is_said(site: Site, node: RabbitMQServer) -> Non
         assert unfit.process.returncode == 4
     finally:
         permit(node)
-        url = f"{node.management_url}/api/policies/%2F/short"
-        httpx.delete(url, auth=("guest", "guest")).raise_for_status()
+        ask(node, "DELETE", "vhosts/short")
     nowhere = HubOnRabbitMQ(node, ["--engine-management", "http://127.0.0.1:1"])
     with pytest.raises(RuntimeError, match="can't be reached"), nowhere:
         pass
@@ -284,7 +278,8 @@ def ids(callback: Callback) -> dict[bytes, set[str]]:
 
 @pytest.mark.promise
 def test_nothing_confirmed_is_lost(site: Site, node: RabbitMQServer, callback: Callback) -> None:
-    """When the hub and then RabbitMQ are killed while messages are published."""
+    """When the hub is killed, and then its connections are closed, while messages are published; in
+    `tests/cluster` RabbitMQ is killed."""
     exchange = site.exchange()
     callback.script(Answer(500))
     site.subscribe(exchange, callback)
@@ -314,7 +309,7 @@ def test_nothing_confirmed_is_lost(site: Site, node: RabbitMQServer, callback: C
             site.server.kill()
             site.server.start()
             more()
-            node.kill_and_start()
+            node.ctl("close_all_connections", "for a test")
             more()
         finally:
             is_over.set()

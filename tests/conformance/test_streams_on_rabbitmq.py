@@ -11,7 +11,7 @@ import pytest
 
 from tests.app.support import problem
 from tests.support.chunks import chunks, rows
-from tests.support.hub_on_rabbitmq import HubOnRabbitMQ, cluster
+from tests.support.hub_on_rabbitmq import HubOnRabbitMQ
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
 from tests.support.server import WarrenServer
@@ -56,12 +56,6 @@ __all__ = [
 ]
 
 pytestmark = pytest.mark.differs("has no such interface")
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[RabbitMQServer]:
-    with cluster() as node:
-        yield node
 
 
 @pytest.fixture(scope="module")

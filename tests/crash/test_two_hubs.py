@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.conformance.webhooks import AUTH, WAIT_S, Site, SteppedCallback
-from tests.support.hub_on_rabbitmq import HubOnRabbitMQ, cluster
+from tests.support.hub_on_rabbitmq import HubOnRabbitMQ
 from tests.support.postgresql import PostgreSQLServer
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
@@ -26,12 +26,6 @@ from warrenmq.app.peers.hops import Hops
 
 TAKE_OVER_S = 60.0
 LOGIN = aiohttp.encode_basic_auth(*AUTH)
-
-
-@pytest.fixture(scope="module")
-def node() -> Iterator[RabbitMQServer]:
-    with cluster() as node:
-        yield node
 
 
 class Pair:
@@ -108,6 +102,7 @@ def test_a_standby_takes_over_from_a_killed_hub(pair: Pair, site: Site) -> None:
         assert again == [*bodies, b"last"][bodies.index(again[0]) :]
 
 
+@pytest.mark.thorough
 @pytest.mark.promise
 def test_nothing_is_lost_when_each_hub_is_replaced(pair: Pair, site: Site) -> None:
     """As a rolling upgrade does, while messages are published at whichever hub takes them."""
@@ -151,6 +146,7 @@ def test_nothing_is_lost_when_each_hub_is_replaced(pair: Pair, site: Site) -> No
         assert all(len(found) == 1 for found in ids(callback).values())
 
 
+@pytest.mark.thorough
 @pytest.mark.promise
 def test_a_hub_that_has_lost_its_lock_ends(
     pair: Pair, site: Site, postgresql: PostgreSQLServer

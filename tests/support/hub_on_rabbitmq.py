@@ -8,17 +8,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 
+from .process import wait_until
 from .rabbitmq import RabbitMQServer
 from .server import WarrenServer
 
 PAGE = Path(__file__).parents[2] / "docs" / "scaling.md"
+GUEST = "guest"
+"""The user that RabbitMQ has from the beginning."""
 USER = "warren"
 PASSWORD = "SECRET"
 TAGS = "administrator,impersonator"
 START_S = 180.0
+CLIENTS = ("connections", "channels", "consumers")
+"""Lists that RabbitMQ shortens a moment after a client has gone."""
 
 
 def commands(program: str) -> Iterator[list[str]]:
@@ -32,11 +38,17 @@ def commands(program: str) -> Iterator[list[str]]:
 
 
 @contextmanager
-def cluster() -> Iterator[RabbitMQServer]:
-    """A RabbitMQ with the plugin and the user that the hub needs."""
-    with RabbitMQServer("rabbitmq_management") as node:
-        prepare(node)
-        yield node
+def prepared(node: RabbitMQServer) -> Iterator[RabbitMQServer]:
+    """A node with the user that the hub needs; in the end it is as after its first start."""
+    prepare(node)
+    yield node
+    wait_until(lambda: not any(ask(node, "GET", one) for one in CLIENTS), START_S, "no clients")
+    for kind, kept in (("vhosts", ""), ("users", GUEST)):
+        for one in ask(node, "GET", kind):
+            if one["name"] != kept:
+                ask(node, "DELETE", f"{kind}/{quote(one['name'], safe='')}")
+    put(node, "vhosts/%2F", description="Default virtual host", tags="")
+    put(node, f"permissions/%2F/{GUEST}", configure=".*", write=".*", read=".*")
 
 
 def prepare(node: RabbitMQServer) -> None:
@@ -45,10 +57,17 @@ def prepare(node: RabbitMQServer) -> None:
         node.ctl(*arguments)
 
 
+def ask(rabbitmq: RabbitMQServer, method: str, path: str, **document: Any) -> Any:
+    """Returns the document at a path below `/api`, None if there is none."""
+    url = f"{rabbitmq.management_url}/api/{path}"
+    login = (GUEST, GUEST)
+    answer = httpx.request(method, url, json=document, auth=login, timeout=START_S)
+    return answer.raise_for_status().content and answer.json()
+
+
 def put(rabbitmq: RabbitMQServer, path: str, **document: Any) -> None:
     """Puts a user, permission or policy, by its path below `/api`."""
-    url = f"{rabbitmq.management_url}/api/{path}"
-    httpx.put(url, json=document, auth=("guest", "guest"), timeout=START_S).raise_for_status()
+    ask(rabbitmq, "PUT", path, **document)
 
 
 def permit(rabbitmq: RabbitMQServer, tags: str = TAGS) -> None:

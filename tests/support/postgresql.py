@@ -9,12 +9,10 @@ import signal
 import subprocess
 import tempfile
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from uuid import uuid4
 
 from .ports import free_port
-from .process import kill, wait_until
+from .process import Server, kill, wait_until
 
 READY_TIMEOUT_S = 300.0
 STOP_TIMEOUT_S = 30.0
@@ -52,7 +50,7 @@ def _account() -> pwd.struct_passwd | None:
     return next((known[name] for name in UNPRIVILEGED if name in known), None)
 
 
-class PostgreSQLServer:
+class PostgreSQLServer(Server):
     """Makes a cluster and starts it on entry; stops it by its process id on exit.
 
     `create` gives the URL of a new database. `kill` and `start` may follow each other.
@@ -184,19 +182,3 @@ class PostgreSQLServer:
                 extra_groups=[] if account else None,
                 env={name: value for name, value in os.environ.items() if name[:2] != "PG"},
             )
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()

@@ -6,9 +6,11 @@ import os
 import signal
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 from .forks import ForkedProcess
 
@@ -69,3 +71,26 @@ def kill(process: AnyProcess) -> None:
     """Sends SIGKILL and reaps the process."""
     process.kill()
     process.wait()
+
+
+class Server(ABC):
+    """Started on entry, and stopped on exit or when it does not start."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Returns when it serves."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Ends what runs of it, and removes its data."""
+
+    def __enter__(self) -> Self:
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -9,12 +9,10 @@ import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from .port_mapper import PortMapper
 from .ports import free_port
-from .process import kill, terminate, wait_until
+from .process import Server, kill, terminate, wait_until
 
 READY_TIMEOUT_S = 600.0
 """Nodes take long where others need the processors."""
@@ -39,7 +37,7 @@ def missing() -> str | None:
     return None if shutil.which("epmd") else "epmd (Erlang) is not installed"
 
 
-class RabbitMQServer:
+class RabbitMQServer(Server):
     """Starts RabbitMQ with these plugins on entry; stops it and its port mapper on exit.
 
     The nodes of a cluster share a `mapper` that somebody else starts and stops; `settings` are
@@ -197,11 +195,6 @@ class RabbitMQServer:
         assert self._process is not None, "RabbitMQ was not started"
         terminate(self._process, STOP_TIMEOUT_S)
 
-    def kill_and_start(self) -> None:
-        """Kills the broker with SIGKILL, and starts it again on what it had on disk."""
-        self.kill()
-        self.start()
-
     def ctl(self, *arguments: str) -> str:
         """Returns the output of `rabbitmqctl`; raises `RuntimeError` with its error text."""
         script, env = find_server(), self._env()
@@ -226,19 +219,3 @@ class RabbitMQServer:
             if self._has_own_mapper:
                 self._mapper.stop()
             self._temporary.cleanup()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()

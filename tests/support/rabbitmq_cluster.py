@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import httpx
 
 from .port_mapper import PortMapper
-from .process import wait_until
+from .process import Server, wait_until
 from .rabbitmq import RabbitMQServer
 
 NODES = 3
@@ -20,7 +18,7 @@ QUIET = ("+sbwt", "none", "+sbwtdcpu", "none", "+sbwtdio", "none")
 """Schedulers that wait for work leave the processor to other nodes."""
 
 
-class RabbitMQCluster:
+class RabbitMQCluster(Server):
     """Three nodes that find each other as those of the containers do. They may have `hosts`,
     addresses of their own."""
 
@@ -79,19 +77,3 @@ class RabbitMQCluster:
                 node.kill()
             node.stop()
         self._mapper.stop()
-
-    def __enter__(self) -> Self:
-        try:
-            self.start()
-        except BaseException:
-            self.stop()
-            raise
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.stop()
