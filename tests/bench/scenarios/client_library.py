@@ -12,11 +12,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from itertools import count
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import aiormq
 import uvloop
-from aiormq.abc import AbstractChannel, DeliveredMessage
+from aiormq.abc import DeliveredMessage
+from aiormq.channel import Channel
 from pamqp.commands import Basic
 
 from warrenmq.hub.engine.amqp.consuming import AHEAD_OWN
@@ -101,11 +102,11 @@ async def _consumed(control: Control, address: Address, messages: int) -> Used:
 
 
 @asynccontextmanager
-async def _channel(address: Address) -> AsyncIterator[AbstractChannel]:
+async def _channel(address: Address) -> AsyncIterator[Channel]:
     host, port, user, password, _ = address
     connection = await aiormq.connect(f"amqp://{user}:{password}@{host}:{port}/")
     try:
-        yield await connection.channel()
+        yield cast(Channel, await connection.channel())
     finally:
         await connection.close()
 
