@@ -14,6 +14,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
 from pathlib import Path
+from ssl import SSLContext
 from typing import TYPE_CHECKING
 
 from starlette.types import ASGIApp
@@ -67,6 +68,7 @@ from .node import Listening, Node, node_name
 from .overview.live import LiveOverview
 from .peers.application import StandbyApplication
 from .peers.hops import FromStandbys, Hops
+from .peers.publishing import StandbyPublisher
 from .peers.standby import Standby, TakenOver
 from .routes.publish import HttpPublisher
 from .snapshots import Snapshots, clear
@@ -119,6 +121,9 @@ class Warren:
         self._peers = self._create_peers()
         """Only with a cluster's engine and a database that other hubs can have too."""
         self._standby: Standby | None = None
+        self._authenticator: Authenticator
+        self._listener: Listener
+        self._publisher: HttpPublisher
         self._is_taken_over = False
         self._is_reachable = _always
         self._spans: Spans | None = None
@@ -133,11 +138,13 @@ class Warren:
         async with AsyncExitStack() as stack:
             with uncollected():
                 engine, hub, broker, store = await self._prepare(stack)
+                await self._begin_turns(stack, broker)
+                self._publisher = self._create_publisher(engine, broker)
             await self._become_active(stack, hub)
             if stop.is_set():
                 return
             with uncollected():
-                server = await self._start(stack, engine, hub, broker, store)
+                server = await self._start(engine, hub, broker, store)
                 tune()
             self._ready = True
             self._announce(time.perf_counter() - started)
@@ -201,17 +208,23 @@ class Warren:
         """Waits while another hub uses the database, unless this one is to stop."""
         if hub.peers is None:
             return
-        tls = None if self._certificates is None else self._certificates.context()
+        publishing = StandbyPublisher(
+            self._publisher,
+            self._authenticator,
+            clients=self._clients,
+            is_tunnel=hub.tunnels.addresses.has,
+            base_path=self._settings.base_path,
+        )
         standby = self._standby = Standby(
             hub.peers,
-            StandbyApplication(hub.peers, self._hops, self._settings.base_path),
+            StandbyApplication(hub.peers, self._hops, publishing, self._settings.base_path),
             self._settings,
             self._sockets.http,
             self._sockets.https,
-            tls,
+            self._tls(),
             self._say,
         )
-        stack.push_async_callback(standby.stop)
+        self._stops.append(standby.stop)
         try:
             before = await standby.wait(hub.storage, self._stop_requested)
         except DatabaseDown as error:
@@ -220,26 +233,20 @@ class Warren:
             closing = asyncio.create_task(take_over(self._cluster, before.id))
             stack.callback(closing.cancel)
 
-    async def _start(
-        self,
-        stack: AsyncExitStack,
-        engine: Engine,
-        hub: Hub,
-        broker: Broker,
-        store: DurableStore | None,
-    ) -> asyncio.Task[None]:
-        """Starts all parts in order; returns the task of the HTTP server."""
+    async def _begin_turns(self, stack: AsyncExitStack, broker: Broker) -> None:
+        """Starts what a publish needs, on a standby too: logins, turns, and the limits of memory
+        and disk."""
         nearness = LocalRequests(
             AllowedOrigins(self._base_urls()), self._hosts, has_proxy=self._has_proxy
         )
-        authenticator = Authenticator(
+        authenticator = self._authenticator = Authenticator(
             broker.users, near=nearness.is_near, may_log_in=self._exposure.may_log_in,
             lets_guest_in=self._settings.allows_guest_over_http(),
         )  # fmt: skip
         stack.callback(authenticator.close)
         stack.callback(self._monitor.stop)
         stack.push_async_callback(self._stop)
-        listener = Listener(
+        listener = self._listener = Listener(
             broker,
             logins=authenticator.logins,
             certificate_name=certificate_name(self._settings),
@@ -247,8 +254,14 @@ class Warren:
             takes_plaintext=self._exposure.takes_plaintext,
         )
         await self._watch_resources(listener)
-        await listener.start(())  # the hub needs turns
+        await listener.start(())
         self._stops.append(listener.stop)
+
+    async def _start(
+        self, engine: Engine, hub: Hub, broker: Broker, store: DurableStore | None
+    ) -> asyncio.Task[None]:
+        """Starts all other parts in order; returns the task of the HTTP server."""
+        authenticator, listener = self._authenticator, self._listener
         await hub.start()
         broker.on_vhost_deleted = hub.forget_vhost
         self._stops.append(hub.stop)
@@ -263,7 +276,7 @@ class Warren:
         overview = LiveOverview(broker, hub, self._monitor)
         context = self._context(engine, hub, authenticator, broker, snapshots, overview)
         application = self._application(context)
-        task = await self._serve_http(self._http_server(application, listener))
+        task = await self._serve_http(application, listener)
         await self._serve_metrics(context)
         overview.start()
         self._stops.append(overview.stop)
@@ -364,26 +377,17 @@ class Warren:
         hub.dispatcher.spans = self._spans
         return hub
 
-    def _http_server(self, application: Application, listener: Listener) -> HttpServer:
-        settings = self._settings
+    def _upgrades(self, application: Application, listener: Listener) -> Upgrades:
         # Pages of other origins may be accepted for WebSocket, where they log in themselves.
-        upgrades = Upgrades(
+        return Upgrades(
             listener,
-            AllowedOrigins(self._base_urls(), settings.websocket_origins),
+            AllowedOrigins(self._base_urls(), self._settings.websocket_origins),
             self._hosts,
             self._clients,
-            lets_guest_in=settings.allows_guest_over_http(),
+            lets_guest_in=self._settings.allows_guest_over_http(),
             is_http_path=application.has,
             is_for_application=application.takes_websocket,
             has_amqp=self._address is None,
-        )
-        served: ASGIApp = AccessLog(application) if settings.access_log else application
-        return HttpServer(
-            served if self._peers is None else FromStandbys(served, self._hops),
-            max_body_bytes=settings.max_message_bytes,
-            drain_s=settings.drain_s,
-            upgrades=upgrades,
-            logs_refusals=settings.access_log,
         )
 
     async def _serve_amqp(self, listener: Listener) -> None:
@@ -392,14 +396,26 @@ class Warren:
             tls = self._certificates.context(verify(self._settings))
             await listener.serve(self._sockets.amqps, tls)
 
-    async def _serve_http(self, server: HttpServer) -> asyncio.Task[None]:
+    async def _serve_http(self, application: Application, listener: Listener) -> asyncio.Task[None]:
+        settings = self._settings
+        served: ASGIApp = AccessLog(application) if settings.access_log else application
+        upgrades = self._upgrades(application, listener)
         if self._standby is not None:
-            await self._standby.stop()
-        # Without client certificates: browsers would ask every user to choose one.
-        tls = None if self._certificates is None else self._certificates.context()
-        task = await server.start(self._sockets.http, self._sockets.https, tls)
+            return await self._standby.hand_over(FromStandbys(served, self._hops), upgrades)
+        server = HttpServer(
+            served,
+            max_body_bytes=settings.max_message_bytes,
+            drain_s=settings.drain_s,
+            upgrades=upgrades,
+            logs_refusals=settings.access_log,
+        )
+        task = await server.start(self._sockets.http, self._sockets.https, self._tls())
         self._stops.append(server.stop)
         return task
+
+    def _tls(self) -> SSLContext | None:
+        """Without client certificates: browsers would ask every user to choose one."""
+        return None if self._certificates is None else self._certificates.context()
 
     async def _watch_resources(self, listener: Listener) -> None:
         """Starts to measure memory and disk, before the first client connects."""
@@ -467,13 +483,13 @@ class Warren:
             management_url="" if self._address is None else self._address.management[0],
         )
 
-    def _application(self, context: Context) -> Application:
+    def _create_publisher(self, engine: Engine, broker: Broker) -> HttpPublisher:
         settings = self._settings
-        publisher = HttpPublisher(
-            context.engine,
-            context.authenticator,
-            context.vhosts,
-            context.broker.alarms,
+        return HttpPublisher(
+            engine,
+            self._authenticator,
+            broker.vhosts,
+            broker.alarms,
             max_body_bytes=settings.max_message_bytes,
             correlation_id_header=settings.set_correlation_id,
             message_id_header=settings.set_message_id,
@@ -481,9 +497,12 @@ class Warren:
             public_url=settings.public_url,
             spans=self._spans,
         )
+
+    def _application(self, context: Context) -> Application:
+        settings = self._settings
         return Application(
             context,
-            publisher,
+            self._publisher,
             base_path=settings.base_path,
             clients=self._clients,
             is_ready=lambda: self._ready and self._is_reachable(),

@@ -247,8 +247,9 @@ RUNS = {
     "hub.topics.names",
     "app.tunnels": "app.access app.context app.http app.logs app.problems app.requests "
     "app.responses core.auth core.resources core.wire hub.errors hub.tunnels",
-    "app.peers": "app.access app.configuration app.http app.logs app.problems app.responses "
-    "core.errors hub.connection_fields hub.errors hub.keys.key_file hub.peers hub.storage",
+    "app.peers": "app.access app.configuration app.http app.logs app.problems app.requests "
+    "app.responses core.errors hub.connection_fields hub.errors hub.keys.key_file hub.peers "
+    "hub.storage",
     "app.live": "app.access app.context app.http app.problems app.requests core.auth core.broker "
     "core.errors core.message.model core.wire hub.engine.port hub.live hub.requests",
     "app.routes": "app app.access app.http app.live app.manual app.metrics app.problems "

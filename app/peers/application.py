@@ -1,4 +1,4 @@
-"""The HTTP interface of a hub that waits: its health, and all else at the active hub."""
+"""The HTTP interface of a hub that waits: its health, publishes, and all else at the active hub."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..problems import Problem
 from ..responses.error_pages import answer_problem
 from .forwarding import AGAIN, Forwarding
 from .hops import FIELD, Hops
+from .publishing import StandbyPublisher
 
 _LIVE = b"/health/live"
 _READY = b"/health/ready"
@@ -28,10 +29,14 @@ class AllUpgrades:
 
 
 class StandbyApplication:
-    """Passes requests on; answers 503 while no hub is active."""
+    """Publishes what it can, and passes other requests on; answers them with 503 while no hub is
+    active."""
 
-    def __init__(self, peers: Peers, hops: Hops, base_path: str) -> None:
+    def __init__(
+        self, peers: Peers, hops: Hops, publishing: StandbyPublisher, base_path: str
+    ) -> None:
         self._peers = peers
+        self._publishing = publishing
         self._base_path = base_path.encode()
         self._forwarding = Forwarding(hops)
 
@@ -42,7 +47,7 @@ class StandbyApplication:
                 await JSONResponse({"status": "ok"})(scope, receive, send)
             elif path == _READY:
                 await (await self._ready())(scope, receive, send)
-            else:
+            elif not await self._publishing(scope, receive, send):
                 await self._forward(scope, receive, send)
         except ClientDisconnect:
             return
@@ -50,7 +55,8 @@ class StandbyApplication:
             await answer_problem(problem, scope)(scope, receive, send)
 
     async def _ready(self) -> Response:
-        """Answers 200 if the active hub can be reached: then this one can answer any request."""
+        """Answers 200 if the active hub can be reached: then this one can answer any request.
+        Without it publishes are taken all the same."""
         warnings = []
         try:
             self._forwarding.links.keep(await self._forwarding.reach(self._address()))
@@ -71,5 +77,5 @@ class StandbyApplication:
         return active.address
 
     def close(self) -> None:
-        """Ends what is under way: the hub before this one is not active any more."""
+        """Ends what was passed on: the hub before this one is not active any more."""
         self._forwarding.links.close()

@@ -9,6 +9,8 @@ from contextlib import suppress
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Any
 
+from starlette.types import ASGIApp, Receive, Scope, Send
+
 from ...core.errors import StoreFailure
 from ...hub.errors import DatabaseDown
 from ...hub.peers.peers import Peers
@@ -16,6 +18,7 @@ from ...hub.storage.storage import Storage
 from ..configuration.settings import Settings
 from ..http.access_log import AccessLog
 from ..http.server import HttpServer
+from ..http.websocket import AcceptedUpgrade, Headers, UpgradeRules
 from .application import AllUpgrades, StandbyApplication
 
 if TYPE_CHECKING:
@@ -32,8 +35,27 @@ class TakenOver(StoreFailure):
         )
 
 
+class ServedApplication:
+    """What the HTTP server serves: another application as soon as this hub is active. Connections
+    stay open, and requests under way are finished by the one that has begun them."""
+
+    def __init__(self, application: ASGIApp, upgrades: UpgradeRules) -> None:
+        self.application = application
+        self.upgrades = upgrades
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.application(scope, receive, send)
+
+    def is_for_application(self, path: bytes, headers: Headers, /) -> bool:
+        return self.upgrades.is_for_application(path, headers)
+
+    def accept(self, headers: Headers, peer: str, path: bytes) -> AcceptedUpgrade:
+        return self.upgrades.accept(headers, peer, path)
+
+
 class Standby:
-    """Waits until this hub is active, and answers HTTP requests meanwhile."""
+    """Waits until this hub is active, and answers HTTP requests meanwhile. Its server is that of
+    the active hub, too."""
 
     def __init__(
         self,
@@ -47,17 +69,19 @@ class Standby:
     ) -> None:
         self._peers = peers
         self._say = say
-        self._sockets = listeners, secured
+        self._sockets = list(listeners), list(secured)
         self._tls = tls
         self._application = application
+        logged = AccessLog(application) if settings.access_log else application
+        self._served = ServedApplication(logged, AllUpgrades())
         self._server = HttpServer(
-            AccessLog(application) if settings.access_log else application,
+            self._served,
             max_body_bytes=settings.max_message_bytes,
             drain_s=settings.drain_s,
-            upgrades=AllUpgrades(),
+            upgrades=self._served,
             logs_refusals=settings.access_log,
         )
-        self.is_serving = False
+        self._serving: asyncio.Task[None] | None = None
 
     async def wait(self, storage: Storage, stop: asyncio.Event) -> ActiveHub | None:
         """Returns when the database is open: the hub that was active before, if it has not stopped
@@ -81,17 +105,26 @@ class Standby:
             waiting.cancel()
 
     async def _serve(self) -> None:
-        # Copies, since the server closes what it listens on, and clients should find the port open.
-        listeners, secured = ([one.dup() for one in found] for found in self._sockets)
         self._say(
             "standby: another hub with the same database is active; this one waits for its end"
         )
-        self.is_serving = True
-        await self._server.start(listeners, secured, self._tls)
+        await self._start()
+
+    async def _start(self) -> asyncio.Task[None]:
+        self._serving = await self._server.start(*self._sockets, self._tls)
+        return self._serving
+
+    async def hand_over(self, application: ASGIApp, upgrades: UpgradeRules) -> asyncio.Task[None]:
+        """Has the application of the active hub, which this one is now, answer from now on.
+        Publishes under way go on; what was passed on to the hub before is ended. Returns the task
+        of the server."""
+        self._served.application, self._served.upgrades = application, upgrades
+        self._application.close()
+        return self._serving or await self._start()
 
     async def stop(self) -> None:
-        """Ends the answers; called when the hub that has become active can give them."""
-        if self.is_serving:
+        """Waits for requests in progress; those that were passed on are ended."""
+        if self._serving is not None:
             self._application.close()
             await self._server.stop()
 

@@ -8,16 +8,17 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import asyncpg
 import httpx
 import pytest
 
-from tests.conformance.webhooks import AUTH, WAIT_S, Site, SteppedCallback
+from tests.conformance.webhooks import AUTH, JSON, WAIT_S, Site, SteppedCallback
 from tests.support.hub_on_rabbitmq import HubOnRabbitMQ
 from tests.support.postgresql import PostgreSQLServer
 from tests.support.process import wait_until
@@ -32,6 +33,7 @@ class Pair:
     """Two hubs with the same database and key. `active` is the one that serves."""
 
     def __init__(self, node: RabbitMQServer, database: str, key_file: Path) -> None:
+        self.database = database
         self.key_file = key_file
         self.arguments = ["--database", database, "--hub-key-file", str(key_file)]
         self.active, self.standby = (HubOnRabbitMQ(node, self.arguments) for _ in range(2))
@@ -100,6 +102,75 @@ def test_a_standby_takes_over_from_a_killed_hub(pair: Pair, site: Site) -> None:
         assert all(len(found) == 1 for one in (parallel, strict) for found in ids(one).values())
         again = [one.body for one in strict.deliveries[4:]]
         assert again == [*bodies, b"last"][bodies.index(again[0]) :]
+
+
+@pytest.mark.promise
+def test_publishing_goes_on_while_no_hub_is_active(pair: Pair, site: Site) -> None:
+    """At a standby, with the answers of an active hub, and what has begun is finished by the hub
+    that it becomes. What needs the active hub is passed on."""
+    exchange = site.exchange()
+    with (
+        SteppedCallback() as callback,
+        Site(pair.standby) as other,
+        begun(pair.standby, f"/endpoint/{exchange}", b"begun") as half,
+    ):
+        callback.open = True
+        site.subscribe(exchange, callback)
+        expected = answers(site, exchange)
+        assert [status for status, *_ in expected] == [202, 202, 202, 404, 400]
+        asyncio.run(without_active_hub(pair, lambda: publish_alone(other, exchange, expected)))
+        pair.swap()
+        half.sendall(b"n")
+        assert half.recv(1024).startswith(b"HTTP/1.1 202 ")
+        pair.standby.start()
+        wanted = {b"plain", b"json", b"[1]", b"[2]", b"alone", b"begun"}
+        wait_until(lambda: ids(callback).keys() == wanted, WAIT_S, "all that was confirmed")
+
+
+def publish_alone(standby: Site, exchange: str, expected: list[tuple[int, str, str]]) -> None:
+    url = f"{standby.server.http_url}/endpoint/{exchange}"
+    assert answers(standby, exchange) == expected
+    standby.publish(exchange, b"alone")
+    passed_on: list[dict[str, Any]] = [
+        {"auth": ("guest", "wrong")},
+        {"headers": {"Authorization": "Bearer token"}},
+        {"auth": AUTH, "headers": {"Origin": standby.server.http_url}},
+        {"auth": AUTH, "headers": {"Cookie": "a=b"}},
+        {},
+    ]
+    for request in passed_on:
+        answer = httpx.post(url, content=b"refused", timeout=WAIT_S, **request)
+        assert answer.status_code == 503 and "Retry-After" in answer.headers, answer.text
+
+
+def answers(site: Site, exchange: str) -> list[tuple[int, str, str]]:
+    """Of publishes: the status, the body and its type."""
+    batch = {"hub.mode": "batch"}
+    lines = {"Content-Type": "application/x-ndjson"}
+    found = [
+        site.http.post(f"/endpoint/{exchange}", content=b"plain"),
+        site.http.post(f"/endpoint/{exchange}", content=b"json", headers=JSON),
+        site.http.post(
+            f"/%2F/endpoint/{exchange}", params=batch, content=b"[1]\n[2]\n", headers=lines
+        ),
+        site.http.post("/endpoint/x/missing", content=b"1"),
+        site.http.post(f"/endpoint/{exchange}", params={"hub.unknown": "1"}),
+    ]
+    return [(one.status_code, one.text, one.headers.get("content-type", "")) for one in found]
+
+
+async def without_active_hub(pair: Pair, act: Callable[[], None]) -> None:
+    """Kills the active hub, and takes the lock of the database until the act is over."""
+    session = await asyncpg.connect(pair.database)
+    number, schema = await session.fetchrow(
+        "SELECT classid::int, objid::int FROM pg_locks JOIN pg_database d ON d.oid = database "
+        "WHERE locktype = 'advisory' AND datname = current_database()"
+    )
+    lock = asyncio.create_task(session.execute("SELECT pg_advisory_lock($1, $2)", number, schema))
+    pair.active.kill()
+    await lock
+    act()
+    await session.close()
 
 
 @pytest.mark.thorough
@@ -214,9 +285,9 @@ def test_a_websocket_goes_through_a_standby(pair: Pair, site: Site) -> None:
 def test_the_client_behind_a_standby_is_known(pair: Pair, site: Site) -> None:
     """By what the standby has signed, which others can't write."""
     elsewhere = httpx.HTTPTransport(local_address="127.0.0.2")
-    url = f"{pair.standby.http_url}/subscriptions"
+    url = f"{pair.standby.http_url}/endpoint/{site.exchange()}"
     with httpx.Client(transport=elsewhere, timeout=WAIT_S) as http:
-        assert http.get(url, auth=("guest", "wrong")).status_code == 401
+        assert http.post(url, content=b"1", auth=("guest", "wrong")).status_code == 401
 
     def entries() -> list[Any]:
         found: list[Any] = site.get("/api/hub/audit", address="127.0.0.2")["entries"]
@@ -252,23 +323,25 @@ def test_what_a_standby_has_signed_is_for_one_login(pair: Pair) -> None:
 @pytest.mark.promise
 def test_a_request_whose_hub_is_killed_is_not_answered_as_done(pair: Pair, site: Site) -> None:
     exchange = site.exchange()
-    asked = (
-        f"POST /endpoint/{exchange} HTTP/1.1\r\nHost: a\r\nAuthorization: {LOGIN}\r\n"
-        "Content-Length: 2\r\n\r\n1"
-    )
     url = f"{pair.standby.http_url}/stream/{exchange}"
     with (
-        socket.create_connection((pair.standby.host, pair.standby.http_port), WAIT_S) as half,
+        begun(pair.standby, f"/subscribe/{exchange}", b"11") as half,
         httpx.stream("GET", url, auth=AUTH, timeout=WAIT_S) as cut,
-        half.makefile("rb") as answer,
     ):
-        half.sendall(asked.encode())
         pair.active.kill()
-        assert answer.readline().startswith(b"HTTP/1.1 502 ")
+        assert half.recv(1024).startswith(b"HTTP/1.1 502 ")
         with pytest.raises(httpx.RemoteProtocolError):
             cut.read()
     pair.swap()
     pair.standby.start()
+
+
+def begun(hub: HubOnRabbitMQ, path: str, body: bytes) -> socket.socket:
+    """A connection with a request of which all but the last octet is sent."""
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: {LOGIN}\r\n"
+    connection = socket.create_connection((hub.host, hub.http_port), WAIT_S)
+    connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body[:-1])
+    return connection
 
 
 def test_a_hub_with_another_key_is_refused(
