@@ -34,6 +34,7 @@ def channel(warren: WarrenServer) -> Iterator[pika.adapters.blocking_connection.
     connection.close()
 
 
+@pytest.mark.thorough
 def test_every_document_arrives_as_it_was_sent(
     documents: list[FeedDocument],
     http: httpx.Client,

@@ -18,6 +18,7 @@ UNNAMED = """
 """
 
 
+@pytest.mark.thorough
 def test_every_demo_runs_beside_its_source(page: Page, hub_url: str) -> None:
     page.open(f"{hub_url}demos/")
     for name in NAMES:
@@ -29,6 +30,7 @@ def test_every_demo_runs_beside_its_source(page: Page, hub_url: str) -> None:
         page.wait(f"{FRAME}.contentDocument.querySelector('h1')")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["index", *NAMES])
 def test_pages_fit_a_phone_and_name_what_they_have(page: Page, hub_url: str, name: str) -> None:
     page.resize(360, 740)

@@ -16,6 +16,7 @@ from .programs import BUILD_LIMIT_S, Program
 RUN_LIMIT_S = 120
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(BUILD_LIMIT_S + 2 * RUN_LIMIT_S)
 @pytest.mark.parametrize("program", MANAGEMENT_PROGRAMS, ids=lambda program: program.name)
 def test_all_calls(program: Program) -> None:

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.timeout(600)
 def test_kills_under_load(tmp_path: Path) -> None:
     options = Options(
-        kills=8, messages=40_000, seed=1, longest_s=0.8, early=0.2, polite=0.1, drain_every=5
+        kills=5, messages=20_000, seed=1, longest_s=0.8, early=0.2, polite=0.1, drain_every=3
     )
     killer = Killer(options, tmp_path / "data")
     verdict = killer.run()
@@ -29,6 +29,7 @@ def test_kills_under_load(tmp_path: Path) -> None:
     assert verdict.recovered + verdict.duplicated + verdict.unknown > 0, "no kill hit the load"
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_the_torture_run_sums_up(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.crash", "--kills", "1", "--messages", "500"]

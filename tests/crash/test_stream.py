@@ -23,7 +23,7 @@ from .wire import Form
 
 pytestmark = pytest.mark.promise
 
-KILLS = 5
+KILLS = 3
 LIFE_S = 0.2, 0.7
 WORK_S = 60.0
 MESSAGES_A_LIFE = 12_000

@@ -87,7 +87,8 @@ def channels(number: int) -> bytes:
     )
 
 
-CHURNS = [exchanges, queues, queues_with_timers, consumers, routing_keys, properties, channels]
+LONG = [exchanges, queues_with_timers, routing_keys, properties]
+CHURNS = [queues, consumers, channels, *(pytest.param(x, marks=pytest.mark.thorough) for x in LONG)]
 
 
 def _settles(memory_after: Callable[[int], int], limit_bytes: int) -> bool:

@@ -99,6 +99,7 @@ class User:
         return done.stdout
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(600)
 def test_walk_through(
     spark: SparkSession,

@@ -8,6 +8,8 @@ import pytest
 
 from .signed_in import SignedInPage
 
+pytestmark = pytest.mark.thorough
+
 
 @pytest.mark.parametrize(
     ("given", "shown", "is_link"),
