@@ -95,7 +95,7 @@ class StoredGroups:
                 if isinstance(outcome, Exception):
                     raise outcome
                 if outcome is PublishOutcome.REJECTED:
-                    raise _refused(feed, REFUSED_BY_QUEUE)
+                    raise _refused(feed, f"exchange '{EXCHANGE}': {REFUSED_BY_QUEUE}")
         after = _marked(self._registry.get(feed.name) or feed, is_unpublished=False)
         await self._registry.put(after)
         return after

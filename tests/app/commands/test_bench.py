@@ -25,7 +25,7 @@ def test_all_that_was_published_was_consumed(
     request: pytest.FixtureRequest, broker: str, load: tuple[str, ...]
 ) -> None:
     server: WarrenServer | RabbitMQServer = request.getfixturevalue(broker)
-    words = ("bench", "throughput", server.amqp_url, "--seconds", "0.05", "--json", *load)
+    words = ("bench", "throughput", server.amqp_url, "--seconds", "0.1", "--json", *load)
     done = run_warren(*words)
     assert (done.returncode, done.stderr) == (0, "")
     found = json.loads(done.stdout)
