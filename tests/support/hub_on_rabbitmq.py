@@ -23,7 +23,7 @@ USER = "warren"
 PASSWORD = "SECRET"
 TAGS = "administrator,impersonator"
 START_S = 180.0
-CLIENTS = ("connections", "channels", "consumers")
+CLIENTS = ("connections", "channels")
 """Lists that RabbitMQ shortens a moment after a client has gone."""
 
 
