@@ -125,6 +125,13 @@ def _skip_unless_installed(name: str) -> None:
         pytest.skip(reason)
 
 
+def _prepare(languages: list[str], request: pytest.FixtureRequest) -> None:
+    """Skips the test if what a language needs is missing."""
+    for name in ("java", "go", "javascript", "curl"):
+        if name in map(str.lower, languages):
+            request.getfixturevalue(f"needs_{name}")
+
+
 @pytest.fixture
 def terminals(folder: Path, callback_port: int, warren: WarrenServer) -> Iterator[Terminals]:
     """In a virtual host that is empty."""
@@ -166,9 +173,7 @@ def prints(logs: list[Path], lines: list[str], printed: str = "") -> None:
 def test_step(
     language: str, page: str, terminals: Terminals, request: pytest.FixtureRequest
 ) -> None:
-    for name in ("java", "go", "javascript", "curl"):
-        if language.lower() == name:
-            request.getfixturevalue(f"needs_{name}")
+    _prepare([language], request)
     section = PAGES[page][language]
     logs = [terminals.start(program) for program in waiting(language, page)]
     if language == "curl":
@@ -185,11 +190,19 @@ def test_workers_share(terminals: Terminals, needs_javascript: None, needs_curl:
     assert all(log.read_text() for log in logs)
 
 
+@pytest.mark.parametrize(
+    "languages",
+    [
+        pytest.param([name for name in LANGUAGES if name not in _COMPILED], id="interpreted"),
+        pytest.param(LANGUAGES, id="all", marks=pytest.mark.thorough),
+    ],
+)
 def test_listeners_of_all_languages_get_a_copy_each(
-    terminals: Terminals, needs_java: None, needs_go: None, needs_javascript: None, needs_curl: None
+    languages: list[str], terminals: Terminals, request: pytest.FixtureRequest
 ) -> None:
+    _prepare(languages, request)
     page = PAGES["2-publish-subscribe"]
-    listeners = [section.programs[0] for name, section in page.items() if name != "curl"]
+    listeners = [page[name].programs[0] for name in languages if name != "curl"]
     logs = [terminals.start(program) for program in listeners]
     terminals.run("announce.sh")
     for log in logs:
