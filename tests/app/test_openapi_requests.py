@@ -22,6 +22,7 @@ APART = (
 )
 HUB = ("--include-path-regex", "^/api/hub/")
 LIMIT_S = 900
+THOROUGH = pytest.mark.thorough
 WITHOUT_BODY = {
     ("/feature-flags/{name}/enable", "PUT"), ("/hub/dead-letters/{vhost}/{id}/replay", "POST"),
     ("/hub/attempts/{id}/resend", "POST"), ("/queues/{vhost}/{queue}/pause", "PUT"),
@@ -56,26 +57,26 @@ def test_every_body_is_described() -> None:
 @pytest.mark.parametrize(
     "operations",
     [
-        pytest.param(("--exclude-method", "GET", *HUB), id="changes-of-the-hub"),
-        pytest.param(("--exclude-method", "GET"), id="changes", marks=pytest.mark.thorough),
-        pytest.param(("--include-method", "GET"), id="reads", marks=pytest.mark.thorough),
+        pytest.param(("examples", "--exclude-method", "GET", *HUB), id="examples-of-the-hub"),
+        pytest.param(("coverage", "--exclude-method", "GET"), id="changes", marks=THOROUGH),
+        pytest.param(("coverage", "--include-method", "GET"), id="reads", marks=THOROUGH),
     ],
 )
 def test_generated_requests_are_answered_as_described(
     operations: tuple[str, ...], tmp_path: Path
 ) -> None:
-    """Wrong, missing and odd values, methods and credentials, for each operation: no answer is an
-    error of the server or undescribed, nothing that violates the description is accepted, and what
-    fits it is."""
+    """The examples of each operation, or wrong, missing and odd values, methods and credentials: no
+    answer is an error of the server or undescribed, nothing that violates the description is
+    accepted, and what fits it is."""
     user = {"WARREN_DEFAULT_USER": USER, "WARREN_DEFAULT_PASS": PASSWORD}
     with WarrenServer(env=user) as server:
         done = subprocess.run(
             [
                 Path(sys.executable).with_name("schemathesis"),
                 *("--config-file", CONFIGURATION, "run", f"{server.http_url}/openapi.json"),
-                *("--auth", f"{USER}:{PASSWORD}", "--phases", "coverage", "--no-color"),
+                *("--auth", f"{USER}:{PASSWORD}", "--no-color"),
                 *("--exclude-path-regex", APART, "--generation-deterministic"),
-                *operations,
+                *("--phases", *operations),
             ],
             cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT_S,
         )  # fmt: skip
