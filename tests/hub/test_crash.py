@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
+import os
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.support.forks import FORKS
 from tests.support.http import Callback
 from tests.support.postgresql import PASSWORD, QUOTED_PASSWORD, PostgreSQLServer
 from tests.support.process import wait_until
-from tests.support.server import WarrenServer, warren_command
+from tests.support.server import WarrenServer
 
 pytestmark = pytest.mark.promise
 
@@ -87,12 +88,7 @@ def test_an_unusable_database_ends_the_start(postgresql: PostgreSQLServer, tmp_p
         postgresql.url("missing"): f"'missing' at 127.0.0.1:{postgresql.port}",
         f"mysql://warren:{QUOTED_PASSWORD}@host/hub": "is no PostgreSQL URL",
     }.items():
-        done = subprocess.run(
-            [*warren_command(), "serve", *ports, "--database", url],
-            capture_output=True,
-            text=True,
-            timeout=30,
-        )
+        done = FORKS.run(["serve", *ports, "--database", url], os.environ, "", 30)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
         assert done.stderr.startswith("warren: ") and expected in done.stderr
         assert PASSWORD not in done.stderr and QUOTED_PASSWORD not in done.stderr
