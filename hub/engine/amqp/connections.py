@@ -6,16 +6,15 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
-from aiormq.channel import Channel
-from aiormq.connection import Connection
 from aiormq.exceptions import AMQPError, ProbableAuthenticationError
 from yarl import URL
 
 from ..errors import EngineUnavailable
 from .address import EngineAddress
 from .failures import reason, translated
+from .node_connection import NodeChannel, NodeConnection
 from .transport import CheckedTransport, tls_context
 
 CHANNELS_AT_MOST: Final = 1_000
@@ -28,13 +27,6 @@ TAKEN_OVER: Final = "another hub has taken over"
 """With this reason the next hub closes the connections of one that may still be there."""
 
 log = logging.getLogger(__name__)
-
-
-class NodeConnection(Connection):
-    """Notices within 12 s that a node has fallen silent: twice as long as a heartbeat may take. A
-    node that hears nothing of the hub closes the connection in about the same time."""
-
-    HEARTBEAT_GRACE_MULTIPLIER = 2
 
 
 class Connections:
@@ -51,18 +43,17 @@ class Connections:
         self._tls = tls_context(address)
         self._next = 0
         """The node that is tried first."""
-        self._open: dict[str, list[Connection]] = {}
+        self._open: dict[str, list[NodeConnection]] = {}
         self._locks: dict[str, asyncio.Lock] = {}
         self._failures: dict[str, tuple[float, str]] = {}
         """By virtual host, until when no connection is tried, and why."""
         self.is_stopped = False
 
-    async def channel(self, vhost: str, *, confirms: bool = False) -> Channel:
+    async def channel(self, vhost: str, *, confirms: bool = False) -> NodeChannel:
         """Opens a channel. Raises `EngineUnavailable`."""
         connection = await self._connection(vhost)
         with translated():
-            channel = await connection.channel(publisher_confirms=confirms, timeout=CONNECT_S)
-        return cast(Channel, channel)
+            return await connection.open_channel(confirms=confirms)
 
     async def close(self) -> None:
         self.is_stopped = True
@@ -70,7 +61,7 @@ class Connections:
         self._open.clear()
         await asyncio.gather(*(one.close() for one in opened), return_exceptions=True)
 
-    async def _connection(self, vhost: str) -> Connection:
+    async def _connection(self, vhost: str) -> NodeConnection:
         async with self._locks.setdefault(vhost, asyncio.Lock()):
             found = [one for one in self._open.get(vhost, ()) if one.is_opened]
             self._open[vhost] = found
@@ -81,7 +72,7 @@ class Connections:
             found.append(connection)
             return connection
 
-    async def _connect(self, vhost: str) -> Connection:
+    async def _connect(self, vhost: str) -> NodeConnection:
         if self.is_stopped:
             raise EngineUnavailable("the server is stopping")
         until_s, failure = self._failures.get(vhost, (0.0, ""))
@@ -110,7 +101,7 @@ class Connections:
         level = logging.WARNING if self._failures.pop(vhost, None) else logging.INFO
         log.log(level, "connected to RabbitMQ at %s, vhost '%s'", node, vhost)
 
-    async def _connect_to(self, host: str, port: int, vhost: str) -> Connection:
+    async def _connect_to(self, host: str, port: int, vhost: str) -> NodeConnection:
         url = URL.build(
             scheme=self._address.scheme,
             user=self._address.user,
