@@ -289,9 +289,17 @@ RUNS = {
     "app.requests app.responses app.routes.api app.routes.feeds app.routes.metrics "
     "app.routes.streams hub.upstream.upstream",
     "app.telemetry": "core core.errors hub.spans",
-    "app.lifespan": "app app.access app.asgi app.commands.exit_codes app.configuration app.engine "
-    "app.http app.logs app.metrics_application app.node app.overview app.peers "
-    "app.routes.publish app.telemetry app.tunnels core.* hub.*",
+    "app.startup": "app.access app.configuration app.exposure app.http core.server.certificates "
+    "hub.service",
+    "app.opening": "app app.access app.configuration app.engine app.node app.startup core.* hub.*",
+    "app.assembly": "app.access app.configuration app.opening app.routes.publish app.startup "
+    "core.server hub.peers hub.processes hub.service",
+    "app.serving": "app app.access app.asgi app.assembly app.http app.logs "
+    "app.metrics_application app.node app.overview app.peers app.startup app.tunnels core.server "
+    "hub.peers",
+    "app.lifespan": "app app.access app.assembly app.commands.exit_codes app.configuration "
+    "app.engine app.http app.logs app.opening app.overview app.peers app.serving app.startup "
+    "app.telemetry core.* hub.*",
     "app.main": "app app.configuration app.http app.lifespan app.logs hub.processes",
     "app.cli": "app.commands app.configuration app.conformance app.main core.counted core.errors "
     "hub.pipeline",
@@ -344,4 +352,5 @@ NAMES = {
     "hub.subscriptions": "hub.delivery.rate_limits hub.delivery.request",
     "app.routes.publish": "hub.spans",
     "app.main": "core.server.certificates",
+    "app.assembly": "hub.spans",
 }

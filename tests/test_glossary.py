@@ -75,6 +75,7 @@ EXCEPTIONS: dict[tuple[str, str], str] = {
     ("span", "app/telemetry.py"): "OpenTelemetry's",
     ("span", "hub/spans.py"): "OpenTelemetry's",
     ("spans", "ARCHITECTURE.md"): "OpenTelemetry's",
+    ("spans", "app/assembly.py"): "OpenTelemetry's",
     ("spans", "app/lifespan.py"): "OpenTelemetry's",
     ("spans", "app/routes/publish.py"): "OpenTelemetry's",
     ("spans", "app/telemetry.py"): "OpenTelemetry's",
