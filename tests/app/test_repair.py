@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -80,7 +81,7 @@ def test_verify_only_reads(data: str) -> None:
     before = contents(data)
     verify = [*mounted, *warren_command(), "verify", "--data", data]
     checked = subprocess.run(verify, capture_output=True, text=True)
-    assert "damaged bytes at offset 325 will be copied at the next start to" in checked.stderr
+    assert re.search(r"damaged bytes at offset \d+ will be copied", checked.stderr)
     assert "3 messages in quarantine" in checked.stdout
     assert contents(data) == before
     with WarrenServer(data=Path(data)) as server:

@@ -234,8 +234,12 @@ def _watched(api: Api, host: str, port: int) -> Iterator[None]:
         channel.basic_consume("watched", lambda *_: None)
         channel.basic_publish("amq.direct", "nowhere", b"x")
         channel.basic_publish("", "watched", b"x")
-        queue = Request("GET", "/queues/%2F/watched")
+        queue, consumers = Request("GET", "/queues/%2F/watched"), Request("GET", "/consumers")
         wait_until(lambda: "publish" in api(queue)[1].get("message_stats", {}), 60, "figures")
+        # RabbitMQ lists a consumer before it knows the figures of its channel.
+        wait_until(
+            lambda: all(one["channel_details"] for one in api(consumers)[1]), 60, "its channel"
+        )
         yield
 
 

@@ -186,13 +186,11 @@ async def attempts_of(house: House, count: int) -> list[Attempt]:
 async def until(
     condition: Callable[[], bool | Awaitable[bool]], what: str, timeout_s: float = 20.0
 ) -> None:
-    """Waits, without holding up the loop, until the condition is true; fails at the timeout. It is
-    looked at ever less often: many conditions are statements of a database."""
-    deadline, pause_s = asyncio.get_running_loop().time() + timeout_s, 0.005
+    """Waits, without holding up the loop, until the condition is true; fails at the timeout."""
+    deadline = asyncio.get_running_loop().time() + timeout_s
     while not await _value(condition()):
         assert asyncio.get_running_loop().time() < deadline, f"no {what} in {timeout_s} s"
-        await asyncio.sleep(pause_s)
-        pause_s = min(0.05, 1.5 * pause_s)
+        await asyncio.sleep(0.01)
 
 
 class Posting:
