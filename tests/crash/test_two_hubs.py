@@ -253,13 +253,14 @@ def test_a_standby_passes_requests_on(pair: Pair, site: Site) -> None:
         exchange = other.exchange()
         other.subscribe(exchange, callback)
         path, body = f"/endpoint/{exchange}", bytes(range(256)) * 4096
+        passed_on = {"X-Request-Id": "mine", "Cookie": "a=b"}
         pieces = (body[at : at + 50_000] for at in range(0, len(body), 50_000))
         with other.http.stream("GET", f"/stream/{exchange}") as stream:
-            answer = other.http.post(path, content=pieces, headers={"X-Request-Id": "mine"})
+            answer = other.http.post(path, content=pieces, headers=passed_on)
             assert answer.status_code == 202, answer.text
             assert answer.headers.get_list("x-request-id") == ["mine"]
             assert len(answer.headers.get_list("date")) == 1
-            site.publish(exchange, b"live")
+            other.publish(exchange, b"live")
             assert any("live" in line for line in stream.iter_lines())
         wait_until(lambda: ids(callback).keys() == {body, b"live"}, WAIT_S, "both messages")
         assert other.http.head(path).status_code == site.http.head(path).status_code
