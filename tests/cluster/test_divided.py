@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.conformance.webhooks import Site
+from tests.conformance.webhooks import Site, form
 from tests.support.http import Callback
 from tests.support.hub_on_rabbitmq import PAGE, HubOnRabbitMQ
 from tests.support.rabbitmq import RabbitMQServer, missing
@@ -45,16 +45,18 @@ def test_each_hub_serves_the_virtual_hosts_of_its_user() -> None:
             flags = ["--engine", prepared(node, vhost)]
             hub = stack.enter_context(HubOnRabbitMQ(node, flags))
             sites.append(site := stack.enter_context(Site(hub)))
-            site.http.put(f"/endpoint/{vhost}/x/events").raise_for_status()
-            site.subscribe(f"{vhost}/x/events", callback)
+            site.http.put(f"/{vhost}/endpoint/x/events").raise_for_status()
+            query = form("subscribe", callback.url, "#")
+            site.http.post(f"/{vhost}/subscribe/x/events", data=query).raise_for_status()
         for number in range(COUNT):
             for vhost, site in zip(HUBS, sites, strict=True):
-                site.publish(f"{vhost}/x/events", f"{vhost} {number}".encode())
+                body = f"{vhost} {number}".encode()
+                site.http.post(f"/{vhost}/endpoint/x/events", content=body).raise_for_status()
         for vhost, callback in zip(HUBS, callbacks, strict=True):
             callback.wait(COUNT)
             expected = {f"{vhost} {number}".encode() for number in range(COUNT)}
             assert {one.body for one in callback.deliveries} == expected
             assert len(callback.deliveries) == COUNT
         shop, news = sites
-        assert shop.http.post("/endpoint/news/x/events", content=b"1").status_code == 404
-        assert news.http.get("/api/hub/subscriptions").json()["total"] == 1
+        assert shop.http.post("/news/endpoint/x/events", content=b"1").status_code == 404
+        assert len(news.get("/api/hub/subscriptions")["subscriptions"]) == 1
