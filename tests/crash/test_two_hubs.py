@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 import os
 import signal
 import socket
@@ -18,11 +20,15 @@ import asyncpg
 import httpx
 import pytest
 
+from tests.app.routes.test_tunnel_streams import UPGRADE, event, text
 from tests.conformance.webhooks import AUTH, JSON, WAIT_S, Site, SteppedCallback
+from tests.support.certificates import Authority
 from tests.support.hub_on_rabbitmq import HubOnRabbitMQ
+from tests.support.ports import free_port
 from tests.support.postgresql import PostgreSQLServer
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
+from tests.support.tunnels import Answer, Application, Tunnels, response
 from warrenmq.app.peers.hops import Hops
 
 TAKE_OVER_S = 60.0
@@ -32,11 +38,25 @@ LOGIN = aiohttp.encode_basic_auth(*AUTH)
 class Pair:
     """Two hubs with the same database and key. `active` is the one that serves."""
 
-    def __init__(self, node: RabbitMQServer, database: str, key_file: Path) -> None:
+    def __init__(self, node: RabbitMQServer, database: str, folder: Path) -> None:
         self.database = database
-        self.key_file = key_file
-        self.arguments = ["--database", database, "--hub-key-file", str(key_file)]
-        self.active, self.standby = (HubOnRabbitMQ(node, self.arguments) for _ in range(2))
+        self.key_file = folder / "hub.key"
+        self.arguments = ["--database", database, "--hub-key-file", str(self.key_file)]
+        self.authority = Authority(folder)
+        self.https_ports: dict[HubOnRabbitMQ, int] = {}
+        self.active, self.standby = (self._hub(node) for _ in range(2))
+
+    def _hub(self, node: RabbitMQServer) -> HubOnRabbitMQ:
+        cert, key = self.authority.issue(HubOnRabbitMQ.host)
+        tls = ["--tls-cert", cert, "--tls-key", key, "--https-port", str(port := free_port())]
+        hub = HubOnRabbitMQ(node, [*self.arguments, *tls])
+        self.https_ports[hub] = port
+        return hub
+
+    def https(self, hub: HubOnRabbitMQ) -> httpx.Client:
+        url = f"https://{hub.host}:{self.https_ports[hub]}"
+        trust = self.authority.client_context()
+        return httpx.Client(base_url=url, auth=AUTH, verify=trust, timeout=WAIT_S)
 
     def swap(self) -> None:
         """Waits until the standby is active."""
@@ -61,7 +81,7 @@ def pair(
     node: RabbitMQServer, postgresql: PostgreSQLServer, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Pair]:
     url = postgresql.create()
-    pair = Pair(node, url, tmp_path_factory.mktemp("key") / "hub.key")
+    pair = Pair(node, url, tmp_path_factory.mktemp("pair"))
     with pair.active, pair.standby:
         yield pair
         for hub in (pair.active, pair.standby):
@@ -73,6 +93,15 @@ def pair(
 def site(pair: Pair) -> Iterator[Site]:
     """The active hub, as the test begins."""
     with Site(pair.active) as site:
+        yield site
+
+
+@pytest.fixture(params=["http", pytest.param("https", marks=pytest.mark.thorough)])
+def other(pair: Pair, request: pytest.FixtureRequest) -> Iterator[Site]:
+    """The standby, as the test begins."""
+    with Site(pair.standby) as site:
+        if request.param == "https":
+            site.http = pair.https(pair.standby)
         yield site
 
 
@@ -105,20 +134,22 @@ def test_a_standby_takes_over_from_a_killed_hub(pair: Pair, site: Site) -> None:
 
 
 @pytest.mark.promise
-def test_publishing_goes_on_while_no_hub_is_active(pair: Pair, site: Site) -> None:
+def test_publishing_goes_on_while_no_hub_is_active(pair: Pair, site: Site, other: Site) -> None:
     """At a standby, with the answers of an active hub, and what has begun is finished by the hub
     that it becomes. What needs the active hub is passed on."""
     exchange = site.exchange()
     with (
         SteppedCallback() as callback,
-        Site(pair.standby) as other,
         begun(pair.standby, f"/endpoint/{exchange}", b"begun") as half,
     ):
         callback.open = True
         site.subscribe(exchange, callback)
         expected = answers(site, exchange)
         assert [status for status, *_ in expected] == [202, 202, 202, 404, 400]
-        asyncio.run(without_active_hub(pair, lambda: publish_alone(other, exchange, expected)))
+        alone = without(
+            pair.active, pair.database, lambda: publish_alone(other, exchange, expected)
+        )
+        asyncio.run(alone)
         pair.swap()
         half.sendall(b"n")
         assert half.recv(1024).startswith(b"HTTP/1.1 202 ")
@@ -128,18 +159,18 @@ def test_publishing_goes_on_while_no_hub_is_active(pair: Pair, site: Site) -> No
 
 
 def publish_alone(standby: Site, exchange: str, expected: list[tuple[int, str, str]]) -> None:
-    url = f"{standby.server.http_url}/endpoint/{exchange}"
     assert answers(standby, exchange) == expected
     standby.publish(exchange, b"alone")
     passed_on: list[dict[str, Any]] = [
         {"auth": ("guest", "wrong")},
         {"headers": {"Authorization": "Bearer token"}},
-        {"auth": AUTH, "headers": {"Origin": standby.server.http_url}},
+        {"auth": AUTH, "headers": {"Origin": str(standby.http.base_url)}},
         {"auth": AUTH, "headers": {"Cookie": "a=b"}},
         {},
     ]
     for request in passed_on:
-        answer = httpx.post(url, content=b"refused", timeout=WAIT_S, **request)
+        given: dict[str, Any] = {"auth": None, **request}
+        answer = standby.http.post(f"/endpoint/{exchange}", content=b"refused", **given)
         assert answer.status_code == 503 and "Retry-After" in answer.headers, answer.text
 
 
@@ -159,15 +190,15 @@ def answers(site: Site, exchange: str) -> list[tuple[int, str, str]]:
     return [(one.status_code, one.text, one.headers.get("content-type", "")) for one in found]
 
 
-async def without_active_hub(pair: Pair, act: Callable[[], None]) -> None:
+async def without(active: HubOnRabbitMQ, database: str, act: Callable[[], None]) -> None:
     """Kills the active hub, and takes the lock of the database until the act is over."""
-    session = await asyncpg.connect(pair.database)
+    session = await asyncpg.connect(database)
     number, schema = await session.fetchrow(
         "SELECT classid::int, objid::int FROM pg_locks JOIN pg_database d ON d.oid = database "
         "WHERE locktype = 'advisory' AND datname = current_database()"
     )
     lock = asyncio.create_task(session.execute("SELECT pg_advisory_lock($1, $2)", number, schema))
-    pair.active.kill()
+    active.kill()
     await lock
     act()
     await session.close()
@@ -244,9 +275,9 @@ def test_a_hub_that_has_lost_its_lock_ends(
     pair.standby.start()
 
 
-def test_a_standby_passes_requests_on(pair: Pair, site: Site) -> None:
+def test_a_standby_passes_requests_on(site: Site, other: Site) -> None:
     """In both directions as they come, with what the active hub says of them."""
-    with Site(pair.standby) as other, SteppedCallback() as callback:
+    with SteppedCallback() as callback:
         callback.open = True
         assert other.get("/health/live") == {"status": "ok"}
         assert other.get("/health/ready") == {"status": "standby", "warnings": []}
@@ -265,15 +296,20 @@ def test_a_standby_passes_requests_on(pair: Pair, site: Site) -> None:
         wait_until(lambda: ids(callback).keys() == {body, b"live"}, WAIT_S, "both messages")
         assert other.http.head(path).status_code == site.http.head(path).status_code
         assert other.http.get("/nothing").status_code == 404
+        made = other.http.put(f"/endpoint/q/{site.name()}").headers["location"]
+        assert made.startswith(f"{other.http.base_url}/endpoint/q/")
 
 
-def test_a_websocket_goes_through_a_standby(pair: Pair, site: Site) -> None:
+def test_a_websocket_goes_through_a_standby(pair: Pair, site: Site, other: Site) -> None:
     exchange = site.exchange()
-    url = f"{pair.standby.http_url}/stream/{exchange}"
+    url = f"{other.http.base_url}/stream/{exchange}"
+    given: dict[str, Any] = {
+        "headers": {"Authorization": LOGIN},
+        "ssl": pair.authority.client_context(),
+    }
 
     async def read() -> str:
-        login = {"Authorization": LOGIN}
-        async with aiohttp.ClientSession() as http, http.ws_connect(url, headers=login) as socket:
+        async with aiohttp.ClientSession() as http, http.ws_connect(url, **given) as socket:
             await asyncio.to_thread(site.publish, exchange, b"live")
             async with asyncio.timeout(WAIT_S):
                 while "live" not in (text := await socket.receive_str()):
@@ -321,6 +357,97 @@ def test_what_a_standby_has_signed_is_for_one_login(pair: Pair) -> None:
         assert httpx.get(url, headers=[*fields, hop], timeout=WAIT_S).status_code == status
 
 
+@pytest.fixture
+def tunnels(pair: Pair) -> Iterator[Tunnels]:
+    """Both ends of tunnels at the standby, as the test begins."""
+    tunnels = Tunnels(pair.standby.http_port)
+    yield tunnels
+    tunnels.close()
+
+
+@pytest.mark.thorough
+@pytest.mark.promise
+def test_a_tunnel_goes_through_a_standby(pair: Pair, site: Site, tunnels: Tunnels) -> None:
+    """Also to a path of the hub's, and on after the active hub was killed."""
+    enrolled, path = tunnels.enrol(site.name()), f"endpoint/{site.exchange()}"
+
+    def ask() -> Answer:
+        url = f"{enrolled.link('related')}{path}"
+        return tunnels.ask("POST", url, f"Authorization: {LOGIN}", body=b"x")
+
+    application = Application(
+        tunnels.port, enrolled.link("first"), lambda line, body: response(line.encode() + body)
+    )
+    try:
+        found = ask()
+        assert (found.status, found.body) == (200, f"POST /{path} HTTP/1.1x".encode())
+        pair.active.kill()
+        pair.swap()
+        pair.standby.start()
+        wait_until(lambda: ask().status == 200, WAIT_S, "the application at the next hub")
+    finally:
+        application.stop()
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("fields", [("Accept: text/event-stream",), UPGRADE])
+def test_a_tunnel_is_a_stream_through_a_standby(
+    site: Site, tunnels: Tunnels, fields: tuple[str, ...]
+) -> None:
+    """Which the active hub gives up when the application has gone."""
+    enrolled = tunnels.enrol(label := site.name())
+    stream = tunnels.begin("GET", enrolled.link("first"), *fields)
+    stream.head()
+    requestor = tunnels.begin("GET", enrolled.link("related"))
+    request = json.loads(stream.frame()[1]) if fields == UPGRADE else event(stream)[1]
+    assert request["client"].startswith("127.0.0.1:")
+    assert base64.b64decode(request["message"]).startswith(b"GET / HTTP/1.1")
+    if fields == UPGRADE:
+        message = base64.b64encode(response(b"ok")).decode()
+        text(stream, {"id": request["id"], "message": message})
+    else:
+        assert tunnels.reply(request["reply"], response(b"ok")).status == 202
+    assert requestor.read().body == b"ok"
+
+    def is_waiting() -> bool:
+        found = site.get("/api/hub/tunnels")["tunnels"]
+        return any(one["waiting_polls"] for one in found if one["label"] == label)
+
+    wait_until(is_waiting, WAIT_S, "the application to wait")
+    stream.close()
+    wait_until(lambda: not is_waiting(), WAIT_S, "the end of the stream")
+
+
+@pytest.mark.thorough
+def test_where_the_active_hub_is(node: RabbitMQServer, postgresql_url: str, tmp_path: Path) -> None:
+    """By what it listens on, or by the setting; a standby names it when it can't be reached."""
+    shared = ["--database", postgresql_url, "--hub-key-file", str(tmp_path / "hub.key")]
+    everywhere = HubOnRabbitMQ(node, [*shared, "--host", "0.0.0.0", "--allow-plaintext"])
+    port = free_port()
+    named = HubOnRabbitMQ(
+        node, [*shared, "--http-port", str(port), "--hub-address", f"localhost:{port}"]
+    )
+    named.http_port = port
+
+    def passes_on(active: HubOnRabbitMQ, standby: HubOnRabbitMQ, address: str) -> None:
+        with Site(standby) as other:
+            other.exchange()
+
+            def can_not() -> None:
+                answer = other.http.get("/health/ready")
+                (said,) = answer.json()["warnings"]
+                assert answer.status_code == 503
+                assert said.startswith(f"the active hub can't be reached at {address}: ")
+
+            asyncio.run(without(active, postgresql_url, can_not))
+        wait_until(lambda: is_active(standby), TAKE_OVER_S, "the standby to be active")
+
+    with everywhere, named:
+        passes_on(everywhere, named, f"{socket.gethostname()}:{everywhere.http_port}")
+        everywhere.start()
+        passes_on(named, everywhere, f"localhost:{port}")
+
+
 @pytest.mark.promise
 def test_a_request_whose_hub_is_killed_is_not_answered_as_done(pair: Pair, site: Site) -> None:
     exchange = site.exchange()
@@ -349,9 +476,9 @@ def test_a_hub_with_another_key_is_refused(
     pair: Pair, node: RabbitMQServer, tmp_path: Path
 ) -> None:
     key = tmp_path / "hub.key"
-    for text in ("there is no key at", "is not the key of the hubs"):
+    for reason in ("there is no key at", "is not the key of the hubs"):
         other = HubOnRabbitMQ(node, [*pair.arguments, "--hub-key-file", str(key)])
-        with pytest.raises(RuntimeError, match=text), other:
+        with pytest.raises(RuntimeError, match=reason), other:
             pass
         assert other.process.returncode == 2
         key.write_bytes(b"0" * 32)

@@ -38,6 +38,7 @@ class Wire:
 
     def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self._socket = socket.create_connection((host, port), TIMEOUT_S)
+        self._file = self._socket.makefile("rb")
         self._method = "GET"
         self._text = ""
 
@@ -55,7 +56,6 @@ class Wire:
 
     def head(self) -> dict[str, str]:
         """Reads the head of a response whose body comes piece by piece."""
-        self._file = self._socket.makefile("rb")
         assert self._file.readline().startswith(b"HTTP/1.1 ")
         fields: dict[str, str] = {}
         while line := self._file.readline().decode().strip():
@@ -92,6 +92,7 @@ class Wire:
         return b"".join(iter(lambda: self._socket.recv(65536), b""))
 
     def close(self) -> None:
+        self._file.close()  # the connection stays open as long as it is
         self._socket.close()
 
     def __enter__(self) -> Self:
