@@ -21,7 +21,7 @@ from tests.hub.feeds.test_entries import (
 )
 from tests.support.feed_site import FeedSite, Page, rss
 from tests.support.http import Answer, Callback
-from tests.support.hub_on_rabbitmq import USER, HubOnRabbitMQ, ask, permit, put
+from tests.support.hub_on_rabbitmq import PASSWORD, USER, HubOnRabbitMQ, ask, permit, put
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
 
@@ -44,7 +44,7 @@ from .test_hub_promises import (
     test_slow_targets_delay_no_other,
     test_strict_order_survives_changes_of_the_subscription,
 )
-from .webhooks import WAIT_S, Site, SteppedCallback, form, story, telling
+from .webhooks import AUTH, WAIT_S, Site, SteppedCallback, form, story, telling
 
 __all__ = [
     "test_a_failed_replay_is_a_dead_letter_again",
@@ -97,6 +97,30 @@ def client(site: Site) -> Iterator[Client]:
 def told(site: Site, request: pytest.FixtureRequest) -> Iterator[dict[str, Future[None]]]:
     with telling(site, request) as told:
         yield told
+
+
+@pytest.mark.promise
+@story
+def test_a_node_that_delivers_nothing_is_left(site: Site, callback: Callback) -> None:
+    """Another consumer takes the messages by which the hub probes the node."""
+    assert isinstance(site.server, HubOnRabbitMQ)
+    (node,) = site.server.nodes
+    url = f"amqp://{USER}:{PASSWORD}@localhost:{node.port},{node.host}:{node.port}/"
+    probe = f"hub.probe.localhost:{node.port}"
+    queue = f"{node.management_url}/api/queues/%2F/{probe}"
+    with HubOnRabbitMQ(node, ["--engine", url]) as hub, Site(hub) as other:
+        source = other.exchange()
+        other.subscribe(source, callback)
+        wait_until(lambda: httpx.get(queue, auth=AUTH).is_success, WAIT_S, "the probe's queue")
+        with other.amqp() as channel:
+            channel.basic_consume(probe, print, auto_ack=True, arguments={"x-priority": 10})
+            wait_until(lambda: "delivers none" in hub.output(), WAIT_S, "the hub's notice")
+            other.publish(source)
+            callback.wait(1)
+        notices = [line for line in hub.output().splitlines() if "delivers none" in line]
+        assert len(notices) == 1
+        assert f"localhost:{node.port}: " in notices[0]
+        assert f"goes on at {node.host}:{node.port}" in notices[0]
 
 
 @pytest.mark.promise

@@ -88,15 +88,15 @@ class HubOnRabbitMQ(WarrenServer):
         others: Sequence[RabbitMQServer] = (),
         command: Sequence[str] | None = None,
     ) -> None:
-        self._nodes = [rabbitmq, *others]
+        self.nodes = [rabbitmq, *others]
         # The first node of the list never answers.
-        nodes = [f"{rabbitmq.host}:1", *(f"{one.host}:{one.port}" for one in self._nodes)]
+        nodes = [f"{rabbitmq.host}:1", *(f"{one.host}:{one.port}" for one in self.nodes)]
         ((serve, *engine),) = commands("warren")
         assert serve == "serve"
         engine = [one.replace("rabbit1,rabbit2,rabbit3", ",".join(nodes)) for one in engine]
-        engine += ["--engine-management", ",".join(one.management_url for one in self._nodes)]
+        engine += ["--engine-management", ",".join(one.management_url for one in self.nodes)]
         super().__init__(dev=True, args=[*engine, *args], command=command, timeout_s=START_S)
 
     @property
     def amqp_url(self) -> str:
-        return next(one for one in self._nodes if one.running).amqp_url
+        return next(one for one in self.nodes if one.running).amqp_url

@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 AMQP_PORTS: Final = {"amqp": 5672, "amqps": 5671}
 MANAGEMENT_PORTS: Final = {"amqp": 15672, "amqps": 15671}
 _MANAGEMENT_SCHEMES: Final = {"amqp": "http", "amqps": "https"}
+Node = tuple[str, int]
 _ROOTS: Final = ("", "/", "/%2F", "/%2f")
 
 
@@ -21,7 +22,7 @@ class EngineAddress:
     authorities that certificates are from; those of the system if it is empty."""
 
     scheme: str
-    nodes: tuple[tuple[str, int], ...]
+    nodes: tuple[Node, ...]
     user: str
     password: str
     management: tuple[str, ...]
@@ -30,7 +31,11 @@ class EngineAddress:
     @property
     def names(self) -> str:
         """Returns the nodes as text, without credentials."""
-        return ", ".join(f"{host}:{port}" for host, port in self.nodes)
+        return ", ".join(map(node_name, self.nodes))
+
+
+def node_name(node: Node) -> str:
+    return f"{node[0]}:{node[1]}"
 
 
 def read_address(url: str, management: str = "") -> EngineAddress:
@@ -67,7 +72,7 @@ def _cacertfile(scheme: str, query: str) -> str:
     return file
 
 
-def _node(text: str, default_port: int) -> tuple[str, int]:
+def _node(text: str, default_port: int) -> Node:
     try:
         parts = urlsplit(f"//{text.strip()}")
         host, port = parts.hostname, parts.port
@@ -78,7 +83,7 @@ def _node(text: str, default_port: int) -> tuple[str, int]:
     return host, port or default_port
 
 
-def _management(scheme: str, nodes: tuple[tuple[str, int], ...], given: str) -> tuple[str, ...]:
+def _management(scheme: str, nodes: tuple[Node, ...], given: str) -> tuple[str, ...]:
     urls = tuple(url.strip().rstrip("/") for url in given.split(",") if url.strip())
     for url in urls:
         parts = urlsplit(url)

@@ -40,6 +40,7 @@ from .failures import translated
 from .management import Management
 from .messages import AmqpPublisher
 from .mirror import Mirror
+from .probing import DeliveryProbes
 from .returned import ReturnedNumbers
 from .scan import scan
 from .streams import AmqpStream, AmqpStreams
@@ -74,6 +75,7 @@ class AmqpEngine(AmqpPublisher):
         self._prepared: set[str] = set()
         self._consumers: dict[tuple[str, str], AmqpConsumption] = {}
         self._returned = ReturnedNumbers()
+        self._probes = DeliveryProbes(self._connections)
         self._stream_connections = Connections(address, hub_id, on_taken_over)
         """Of their own: what a reader is sent does not hold up deliveries."""
         self._streams = AmqpStreams(
@@ -108,6 +110,7 @@ class AmqpEngine(AmqpPublisher):
                 for one in tuple(self._consumers.values()):
                     await (one.ended.wait() if one.is_cancelled else one.close())
         await self._tasks.stop()
+        await self._probes.stop()
         await self._connections.close()
         await self._stream_connections.close()
         await self._management.close()
@@ -270,6 +273,7 @@ class AmqpEngine(AmqpPublisher):
             returned=self._returned,
         )  # fmt: skip
         await consumer.start()
+        self._probes.start()
         self._consumers[vhost, queue] = consumer
         self._tasks.own(self._forget(consumer, (vhost, queue)))
         return consumer
@@ -289,6 +293,7 @@ class AmqpEngine(AmqpPublisher):
     ) -> AmqpBulkConsumer:
         consumer = AmqpBulkConsumer(self._connections, vhost, queue, on_messages, on_cancel)
         await consumer.start()
+        self._probes.start()
         return consumer
 
     def ack(self, deliveries: Sequence[Delivery]) -> None:

@@ -11,6 +11,8 @@ from aiormq.connection import Connection
 from pamqp.commands import Basic
 from pamqp.header import ContentHeader
 
+from .address import Node
+
 FRAMES_AHEAD: Final = 100
 """Frames that are read from a connection before the channel has handled the first."""
 OPEN_S: Final = 5.0
@@ -42,6 +44,7 @@ class NodeConnection(Connection):
     HEARTBEAT_GRACE_MULTIPLIER = 2
     FRAME_BUFFER_SIZE = 0
     """What is to be sent does not wait for room: nobody waits until it was sent, either."""
+    node: Node
 
     async def open_channel(self, *, confirms: bool) -> NodeChannel:
         await self.connected.wait()

@@ -29,6 +29,10 @@ STREAMS: Final = ExchangeSpec("hub.streams", "direct", internal=True)
 
 NO_DELIVERY_LIMIT: Final = 1_000_000_000
 """Without a limit RabbitMQ 4 drops after 20 returns, and all return to the back of the queue."""
+PROBE_PREFIX: Final = "hub.probe."
+PROBE_EXPIRES_MS: Final = 86_400_000
+"""How long the queue of a node's probe is kept without a hub: one that has just started finds it at
+a node that can't declare another."""
 LIVE_EXPIRES_MS: Final = 60_000
 """How long the queue of a live stream is kept that nobody has begun to consume."""
 
@@ -52,6 +56,12 @@ def own_queue(spec: QueueSpec) -> QueueSpec:
         arguments["x-dead-letter-exchange"] = RETURNED.name
         arguments["x-overflow"] = "reject-publish"  # at-least-once needs it
     return replace(spec, arguments=arguments)
+
+
+def probe_queue(node: str) -> QueueSpec:
+    """Returns the queue by which a node is probed, as it is declared."""
+    arguments: Table = {"x-expires": PROBE_EXPIRES_MS, "x-max-length": 10}
+    return own_queue(QueueSpec(PROBE_PREFIX + node, arguments=arguments))
 
 
 def return_binding(queue: str) -> BindingSpec:
