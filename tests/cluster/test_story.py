@@ -159,6 +159,27 @@ def test_all_nodes_are_killed(
     assert not arrivals.with_other_ids()
 
 
+def test_a_node_that_delivers_nothing(
+    cluster: RabbitMQCluster, site: Site, callbacks: Sequence[Callback]
+) -> None:
+    """Its log of quorum queues has ended, as when its disk is full, and the node goes on."""
+    exchange = subscribed(site, callbacks)
+    load = Load(site.server.http_url, cluster.nodes, exchange, PAUSE_S)
+    arrivals = Arrivals(callbacks)
+    lost = cluster.node_of_the_hub()
+    load.start()
+    try:
+        more(load)
+        lost.ctl("eval", "supervisor:terminate_child(ra_systems_sup, quorum_queues).")
+        more(load)
+    finally:
+        load.end()
+    wait_until(lambda: not arrivals.missing(load.confirmed), WAIT_S, "all that was confirmed")
+    assert not arrivals.with_other_ids()
+    assert f":{lost.port}: it has confirmed" in site.server.output()
+    lost.kill_and_start()
+
+
 def test_without_a_majority_nothing_is_confirmed(
     cluster: RabbitMQCluster, site: Site, callback: Callback
 ) -> None:

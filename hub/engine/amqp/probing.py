@@ -105,10 +105,10 @@ class DeliveryProbes:
 
     async def _watch(self) -> None:
         while True:
-            await asyncio.sleep(PROBE_S)
             used = self._connections.nodes_in_use()
             await asyncio.gather(*map(self._close, self._probes.keys() - used.keys()))
             await asyncio.gather(*(self._look(node, vhost) for node, vhost in used.items()))
+            await asyncio.sleep(PROBE_S)
 
     async def _look(self, node: Node, vhost: str) -> None:
         try:

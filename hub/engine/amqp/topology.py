@@ -30,9 +30,8 @@ STREAMS: Final = ExchangeSpec("hub.streams", "direct", internal=True)
 NO_DELIVERY_LIMIT: Final = 1_000_000_000
 """Without a limit RabbitMQ 4 drops after 20 returns, and all return to the back of the queue."""
 PROBE_PREFIX: Final = "hub.probe."
-PROBE_EXPIRES_MS: Final = 86_400_000
-"""How long the queue of a node's probe is kept without a hub: one that has just started finds it at
-a node that can't declare another."""
+PROBE_EXPIRES_MS: Final = 3_600_000
+"""How long the queue of a node's probe is kept that no hub consumes any more."""
 LIVE_EXPIRES_MS: Final = 60_000
 """How long the queue of a live stream is kept that nobody has begun to consume."""
 
