@@ -177,7 +177,8 @@ def test_a_node_that_delivers_nothing(
     wait_until(lambda: not arrivals.missing(load.confirmed), WAIT_S, "all that was confirmed")
     assert not arrivals.with_other_ids()
     assert f":{lost.port}: it has confirmed" in site.server.output()
-    lost.kill_and_start()
+    lost.kill()
+    lost.start()
 
 
 def test_without_a_majority_nothing_is_confirmed(

@@ -312,8 +312,9 @@ def test_a_websocket_goes_through_a_standby(pair: Pair, site: Site, other: Site)
         async with aiohttp.ClientSession() as http, http.ws_connect(url, **given) as socket:
             await asyncio.to_thread(site.publish, exchange, b"live")
             async with asyncio.timeout(WAIT_S):
-                while "live" not in (text := await socket.receive_str()):
-                    pass
+                text = ""
+                while "live" not in text:
+                    text = str(await socket.receive_str())
             return text
 
     assert "live" in asyncio.run(read())

@@ -14,17 +14,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import suppress
-from typing import Final, cast
+from typing import Final
 
 from aiormq.abc import DeliveredMessage
-from aiormq.channel import Channel
 
 from ....core.errors import ChannelError
 from ...tasks import Tasks
 from . import bindings, topology
 from .address import Node, node_name
-from .connections import CONNECT_S, Connections, NodeConnection
+from .connections import Connections
 from .failures import translated
+from .node_connection import NodeChannel, NodeConnection
 from .publishing import CONFIRM_S
 
 PROBE_S: Final = 5.0
@@ -42,13 +42,12 @@ class DeliveryProbe:
     def __init__(self, connection: NodeConnection) -> None:
         self._connection = connection
         self._queue = topology.probe_queue(node_name(connection.node))
-        self._channel: Channel | None = None
+        self._channel: NodeChannel | None = None
         self._arrived = asyncio.Event()
 
-    async def _open(self) -> Channel:
+    async def _open(self) -> NodeChannel:
         queue = self._queue
-        opened = await self._connection.channel(publisher_confirms=True, timeout=CONNECT_S)
-        channel = cast(Channel, opened)
+        channel = await self._connection.open_channel(confirms=True)
         arguments = bindings.arguments_of(queue.arguments)
         await channel.queue_declare(
             queue.name, durable=queue.durable, arguments=arguments, timeout=CONFIRM_S
