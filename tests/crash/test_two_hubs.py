@@ -303,13 +303,13 @@ def test_a_standby_passes_requests_on(site: Site, other: Site) -> None:
 def test_a_websocket_goes_through_a_standby(pair: Pair, site: Site, other: Site) -> None:
     exchange = site.exchange()
     url = f"{other.http.base_url}/stream/{exchange}"
-    given: dict[str, Any] = {
-        "headers": {"Authorization": LOGIN},
-        "ssl": pair.authority.client_context(),
-    }
+    login, trust = {"Authorization": LOGIN}, pair.authority.client_context()
 
     async def read() -> str:
-        async with aiohttp.ClientSession() as http, http.ws_connect(url, **given) as socket:
+        async with (
+            aiohttp.ClientSession() as http,
+            http.ws_connect(url, headers=login, ssl=trust) as socket,
+        ):
             await asyncio.to_thread(site.publish, exchange, b"live")
             async with asyncio.timeout(WAIT_S):
                 text = ""
