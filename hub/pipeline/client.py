@@ -42,6 +42,12 @@ class Offsets:
         """The first offset that the server can send, from the log or from an archive."""
         return self.first if self.archived_first is None else min(self.first, self.archived_first)
 
+    @property
+    def has_times_of_rows(self) -> bool:
+        """Whether offsets are known to be sought by the times that rows have. RabbitMQ, which tells
+        no `bytes`, has times of its own; nor does a server tell them that still counts."""
+        return self.bytes is not None
+
 
 @dataclass(frozen=True, slots=True)
 class ChunksRead:

@@ -33,7 +33,7 @@ class StreamBatchReader(DataSourceReader):
         boundary behind it, `DataLossError` for one before it, and `ReadError`."""
         with closing(self._client) as client:
             offsets = client.offsets()
-            start, end = self._bounded(*self._boundaries(offsets))
+            start, end = self._bounded(offsets, *self._boundaries(offsets))
         size, least = _share(offsets, end - start), self._options.min_partitions
         return [*split(start, end, offsets.incarnation, size, least)]
 
@@ -43,17 +43,18 @@ class StreamBatchReader(DataSourceReader):
         end = resolve("endingOffset", options.ending, offsets, client)
         return available(start, offsets, options, client), end
 
-    def _bounded(self, start: int, end: int) -> tuple[int, int]:
+    def _bounded(self, offsets: Offsets, start: int, end: int) -> tuple[int, int]:
         """Returns what is left of the offsets within the bounds."""
         bounds = self._bounds
         if bounds.start is not None:
             start = max(start, bounds.start)
         if bounds.end is not None:
             end = min(end, bounds.end)
-        if bounds.since is not None:
-            start = max(start, self._client.offset_at(bounds.since))
-        if bounds.until is not None:
-            end = min(end, self._client.offset_at(bounds.until))
+        if offsets.has_times_of_rows:
+            if bounds.since is not None:
+                start = max(start, self._client.offset_at(bounds.since))
+            if bounds.until is not None:
+                end = min(end, self._client.offset_at(bounds.until))
         return start, end
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

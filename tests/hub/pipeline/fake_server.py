@@ -23,6 +23,7 @@ class FakeServer:
 
     def __init__(self, count: int = 50) -> None:
         self.first, self.incarnation = 0, "one"
+        self.bytes: int | None = 0
         self.failures: list[int] = []
         self.paths: list[str] = []
         self.authorization: str | None = None
@@ -56,7 +57,7 @@ class FakeServer:
             found["at"] = 20
         if "start" in query:
             found["limit"] = int(query["start"]) + int(query["max_bytes"]) // 1000
-        return 200, {}, json.dumps(found | {"bytes": None}).encode()
+        return 200, {}, json.dumps(found | {"bytes": self.bytes}).encode()
 
     def _chunks(self, query: dict[str, str]) -> tuple[int, dict[str, str], bytes]:
         start, end = int(query["start"]), int(query["end"])

@@ -141,6 +141,14 @@ def test_filters_bound_the_requested_offsets(
     assert reader.partitions() == [StreamPartition(*wanted, "one")]
 
 
+def test_filters_of_times_bound_nothing_on_rabbitmq(server: FakeServer) -> None:
+    """Which seeks by times of its own."""
+    server.bytes = None
+    reader = batch_reader(server, minPartitions="1")
+    reader.pushFilters([GreaterThan(("timestamp",), NOON), LessThan(("timestamp",), NOON)])
+    assert reader.partitions() == [StreamPartition(0, 50, "one")]
+
+
 @pytest.mark.parametrize("name", ["startingOffset", "endingOffset"])
 def test_boundaries_beyond_the_stream_are_refused(server: FakeServer, name: str) -> None:
     with pytest.raises(OptionError, match=f"{name}=51: .* ends at offset 50"):
