@@ -64,10 +64,11 @@ class Disk(Protocol):
 
 
 class RealFile:
-    """A file of the operating system."""
+    """A file of the operating system; `release` closes its descriptor."""
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, release: Callable[[int], None] = os.close) -> None:
         self._descriptor = descriptor
+        self._release = release
 
     def write(self, at: int, buffers: Sequence[bytes | bytearray | memoryview]) -> None:
         for first in range(0, len(buffers), _BUFFERS_MAX):
@@ -115,7 +116,7 @@ class RealFile:
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            os.close(descriptor)
+            self._release(descriptor)
 
     def __del__(self) -> None:
         self.close()
@@ -164,31 +165,43 @@ class RealDisk:
     def __del__(self) -> None:
         for descriptor in (self._descriptor, *self._spare):
             os.close(descriptor)
+        self._descriptor = -1  # files may be freed after it
 
     def create(self, name: str) -> RealFile:
-        return RealFile(self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+        return RealFile(self._open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL), self._release)
 
     def open(self, name: str) -> RealFile:
         path = self._directory / name
         if not stat.S_ISREG(path.stat().st_mode):
             raise OSError(errno.EINVAL, NO_FILE, str(path))
-        return RealFile(self._open(name, self._access))
+        return RealFile(self._open(name, self._access), self._release)
 
     def _open(self, name: str, flags: int) -> int:
         flags |= os.O_CLOEXEC
         return self._with_spare(lambda: os.open(self._directory / name, flags, 0o600))
 
     def _with_spare(self, call: Callable[[], Result]) -> Result:
-        """Calls `call`; if there is no free descriptor, closes a spare one and calls it again."""
-        try:
-            result = call()
-        except OSError as error:
-            if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._spare:
-                raise
-            os.close(self._spare.pop())
-            return call()
-        self._refill()
-        return result
+        """Calls `call`; while there is no free descriptor, closes a spare one and calls it again. A
+        connection that comes meanwhile may have taken the one before."""
+        while True:
+            try:
+                result = call()
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE) or not self._spare:
+                    raise
+                os.close(self._spare.pop())
+            else:
+                self._refill()
+                return result
+
+    def _release(self, descriptor: int) -> None:
+        """Closes it, or keeps it as a spare one where some are missing: in one step, since others
+        wait for the next that is free."""
+        if self._descriptor >= 0 and len(self._spare) < SPARE_DESCRIPTORS:
+            os.dup2(self._descriptor, descriptor, inheritable=False)
+            self._spare.append(descriptor)
+        else:
+            os.close(descriptor)
 
     def _refill(self) -> None:
         while len(self._spare) < SPARE_DESCRIPTORS:
