@@ -36,6 +36,18 @@ def _command(options: Sequence[str]) -> list[str]:
     return [sys.executable, "-m", "pytest", "-p", _PLUGIN, OPTION, str(_FAILURES), *options]
 
 
+def compile_tests(folders: Sequence[Path]) -> None:
+    """Has pytest compile the folders that it has not compiled yet, in two processes: each of those
+    that run the tests would compile all of them."""
+    new = [str(one) for one in folders if not (one / "__pycache__").exists()]
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq"]
+    halves = [half for half in (new[0::2], new[1::2]) if half]
+    for process in [
+        subprocess.Popen([*collect, *half], stdout=subprocess.DEVNULL) for half in halves
+    ]:
+        process.wait()
+
+
 def gets_second_try(code: int, failures: Sequence[Failure]) -> bool:
     """Whether a run that ended with `code` may still pass."""
     if code != pytest.ExitCode.TESTS_FAILED or not 0 < len(failures) <= FORGIVEN:
@@ -62,6 +74,7 @@ def decide(options: Sequence[str], jobs: int, tests: Sequence[str]) -> int:
     """Runs the tests, twice where that may help, and returns the exit code of the gate."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir(parents=True)
+    compile_tests([one for one in Path("tests").glob("*") if any(one.rglob("test_*.py"))])
     code = run([*options, "--numprocesses", str(jobs), "--dist", "loadfile", *_IN_ORDER, *tests])
     failures = read(_FAILURES)
     write_reports(failures, FOLDER)
