@@ -114,12 +114,12 @@ class Arrivals:
         """Takes in what has come since."""
         before = self.count
         for at, callback in enumerate(self._callbacks):
-            requests = callback.requests
-            for one in requests[self._seen[at] :]:
+            new = callback.requests[self._seen[at] :]  # more may come while they are looked at
+            for one in new:
                 if "webhook-id" in one.headers:
                     self._ids[at].setdefault(one.body, set()).add(one.headers["webhook-id"])
                     self.count += 1
-            self._seen[at] = len(requests)
+            self._seen[at] += len(new)
         now_s = time.monotonic()
         self.longest_pause_s = max(self.longest_pause_s, now_s - self._last_s)
         if self.count > before:
