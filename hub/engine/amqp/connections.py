@@ -8,14 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from aiormq.channel import Channel
 from aiormq.exceptions import AMQPError, ProbableAuthenticationError
 from yarl import URL
 
 from ..errors import EngineUnavailable
 from .address import EngineAddress, Node, node_name
 from .failures import reason, translated
-from .node_connection import NodeConnection
+from .node_connection import NodeChannel, NodeConnection
 from .transport import CheckedTransport, tls_context
 
 CHANNELS_AT_MOST: Final = 1_000
@@ -54,7 +53,7 @@ class Connections:
         """By virtual host, until when no connection is tried, and why."""
         self.is_stopped = False
 
-    async def channel(self, vhost: str, *, confirms: bool = False) -> Channel:
+    async def channel(self, vhost: str, *, confirms: bool = False) -> NodeChannel:
         """Opens a channel. Raises `EngineUnavailable`."""
         connection = await self._connection(vhost)
         with translated():

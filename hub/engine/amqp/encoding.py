@@ -14,7 +14,6 @@ from hashlib import blake2b
 from typing import Any, Final, NamedTuple, cast
 
 from aiormq.abc import DeliveredMessage
-from pamqp.commands import Basic
 
 from ....core.errors import ProtocolError
 from ....core.message.model import FieldValue, Message, Properties, Table
@@ -37,17 +36,11 @@ _HASHED_BYTES: Final = 64 * 1024
 log = logging.getLogger(__name__)
 
 
-class EncodedProperties(Basic.Properties):
-    """A property list that the hub has encoded."""
+class EncodedProperties(NamedTuple):
+    """A property list as RabbitMQ gets it, and the message-id in it."""
 
-    __slots__ = ("raw",)
-
-    def __init__(self, raw: bytes, message_id: str) -> None:
-        super().__init__(message_id=message_id)
-        self.raw = raw
-
-    def marshal(self) -> bytes:
-        return self.raw
+    raw: bytes
+    message_id: str
 
 
 def encoded(

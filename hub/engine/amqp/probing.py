@@ -17,7 +17,6 @@ from contextlib import suppress
 from typing import Final
 
 from aiormq.abc import DeliveredMessage
-from aiormq.channel import Channel
 
 from ....core.errors import ChannelError
 from ...tasks import Tasks
@@ -25,7 +24,7 @@ from . import bindings, topology
 from .address import Node, node_name
 from .connections import Connections
 from .failures import translated
-from .node_connection import NodeConnection
+from .node_connection import NodeChannel, NodeConnection
 from .publishing import CONFIRM_S
 
 PROBE_S: Final = 5.0
@@ -43,10 +42,10 @@ class DeliveryProbe:
     def __init__(self, connection: NodeConnection) -> None:
         self._connection = connection
         self._queue = topology.probe_queue(node_name(connection.node))
-        self._channel: Channel | None = None
+        self._channel: NodeChannel | None = None
         self._arrived = asyncio.Event()
 
-    async def _open(self) -> Channel:
+    async def _open(self) -> NodeChannel:
         queue = self._queue
         channel = await self._connection.open_channel(confirms=True)
         arguments = bindings.arguments_of(queue.arguments)

@@ -88,7 +88,6 @@ class AmqpStreamReader:
         """Returns the messages that RabbitMQ has sent up to now."""
         with translated():
             await self._channel.queue_declare(self._place[1], passive=True)
-        await asyncio.sleep(0)
         return await self._take_out(len(self._arrived))
 
     async def _take_out(self, limit: int) -> list[StreamMessage]:

@@ -22,6 +22,7 @@ from .address import EngineAddress
 
 RAW: Final = "raw"
 """The header with a property list as it was received."""
+_READ_BYTES: Final = 64 * 1024
 _FRAME_HEAD_BYTES: Final = 7
 _CONTENT_HEAD_BYTES: Final = 12
 _PROTOCOL_HEADER_BYTES: Final = 8
@@ -57,11 +58,15 @@ class CheckedReader:
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader
+        self._buffer = b""
+        """What was read; the first `_taken` octets were taken."""
+        self._taken = 0
         self._frame = b""
         self._at = 0
 
     def at_eof(self) -> bool:
-        return self._at >= len(self._frame) and self._reader.at_eof()
+        is_empty = self._at >= len(self._frame) and self._taken >= len(self._buffer)
+        return is_empty and self._reader.at_eof()
 
     async def readexactly(self, count: int) -> bytes:
         if self._at >= len(self._frame):
@@ -71,20 +76,34 @@ class CheckedReader:
         return self._frame[self._at - count : self._at]
 
     async def read(self, count: int = -1) -> bytes:
-        rest, self._frame = self._frame[self._at :], b""
-        self._at = 0
+        rest = self._frame[self._at :] + self._buffer[self._taken :]
+        self._frame = self._buffer = b""
+        self._at = self._taken = 0
         return rest + await self._reader.read(count)
 
     async def _next(self) -> bytes:
-        head = await self._reader.readexactly(_FRAME_HEAD_BYTES)
+        head = await self._take(_FRAME_HEAD_BYTES)
         if head.startswith(b"AMQP"):
-            return head + await self._reader.readexactly(_PROTOCOL_HEADER_BYTES - len(head))
-        content = await self._reader.readexactly(int.from_bytes(head[3:]) + 1)
+            return head + await self._take(_PROTOCOL_HEADER_BYTES - len(head))
+        content = await self._take(int.from_bytes(head[3:]) + 1)
         if head[0] == HEADER:
             content = _wrapped(content)
         elif head[0] == METHOD and content[:4] in _DELIVERIES:
             content = _with_text_key(content)
         return head[:3] + (len(content) - 1).to_bytes(4) + content
+
+    async def _take(self, count: int) -> bytes:
+        """Reads all that has come, which may be many frames."""
+        end = self._taken + count
+        while len(self._buffer) < end:
+            data = await self._reader.read(_READ_BYTES)
+            if not data:
+                raise asyncio.IncompleteReadError(self._buffer[self._taken :], count)
+            self._buffer = self._buffer[self._taken :] + data
+            self._taken, end = 0, count
+        taken = self._buffer[self._taken : end]
+        self._taken = end
+        return taken
 
 
 def _wrapped(content: bytes) -> bytes:
