@@ -74,6 +74,7 @@ TOGETHER = {
     "tests/conformance/test_promises_on_rabbitmq.py": "RabbitMQ",
     "tests/conformance/test_streams_on_rabbitmq.py": "RabbitMQ",
     "tests/crash/test_two_hubs.py": "RabbitMQ",
+    "tests/hub/engine/test_probing.py": "RabbitMQ",
     "tests/test_guides.py": "RabbitMQ",
 }
 """Files and folders that run in one process for each program that their tests share, which takes

@@ -104,10 +104,18 @@ class DeliveryProbes:
 
     async def _watch(self) -> None:
         while True:
-            used = self._connections.nodes_in_use()
-            await asyncio.gather(*map(self._close, self._probes.keys() - used.keys()))
-            await asyncio.gather(*(self._look(node, vhost) for node, vhost in used.items()))
+            await self._round()
             await asyncio.sleep(PROBE_S)
+
+    async def _round(self) -> None:
+        """Probes each node in use. Whatever fails, as on a connection that is half dead, neither
+        the other nodes nor the rounds after it miss a probe."""
+        used = self._connections.nodes_in_use()
+        works = [self._close(node) for node in self._probes.keys() - used.keys()]
+        works += [self._look(node, vhost) for node, vhost in used.items()]
+        for failure in await asyncio.gather(*works, return_exceptions=True):
+            if failure is not None:
+                log.error("a probe of RabbitMQ failed, the next one follows", exc_info=failure)
 
     async def _look(self, node: Node, vhost: str) -> None:
         try:
