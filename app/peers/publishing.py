@@ -66,24 +66,24 @@ class StandbyPublisher:
         return target if target is not None and target.facet == "endpoint" else None
 
     async def _is_of_user(self, scope: Scope) -> bool:
-        """Returns whether it has the right password, and comes from no browser or tunnel."""
-        authorization = host = b""
+        """Returns whether its one login is a right password, and no browser or tunnel sent it."""
+        logins, host = [], b""
         for name, value in scope["headers"]:
             if name in _PASSED_ON:
                 return False
             if name == b"authorization":
-                authorization = value
+                logins.append(value)
             elif name == b"host":
                 host = value
-        if authorization[: len(_BASIC)].lower() != _BASIC or self._is_tunnel(
-            host.decode("latin-1")
-        ):
+        if [one[: len(_BASIC)].lower() for one in logins] != [_BASIC]:
+            return False
+        if self._is_tunnel(host.decode("latin-1")):
             return False
         # A copy, since the active hub is to find the client itself.
         client = {**scope, "extensions": {**scope["extensions"]}}
         self._reveal(client)
         try:
-            await self._authenticator.user(authorization, client)
+            await self._authenticator.user(logins[0], client)
         except Problem:
             return False
         return True

@@ -166,6 +166,7 @@ def publish_alone(standby: Site, exchange: str, expected: list[tuple[int, str, s
         {"headers": {"Authorization": "Bearer token"}},
         {"auth": AUTH, "headers": {"Origin": str(standby.http.base_url)}},
         {"auth": AUTH, "headers": {"Cookie": "a=b"}},
+        {"headers": [("Authorization", LOGIN)] * 2},
         {},
     ]
     for request in passed_on:
