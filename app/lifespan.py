@@ -9,10 +9,8 @@ import time
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from functools import partial
-from pathlib import Path
 
 from ..core.errors import StoreFailure
-from ..core.server.certificates import Certificates
 from ..core.server.listener import Listener
 from ..core.server.loop_monitor import LoopMonitor
 from ..core.server.tuning import tune, uncollected
@@ -24,11 +22,8 @@ from .access.tokens import TokenUsers
 from .assembly import Assembly
 from .commands.exit_codes import Unreachable
 from .configuration.first_user import warn_of_unused
-from .configuration.settings import Settings
 from .configuration.tls import verify
 from .engine import take_over
-from .exposure import Exposure
-from .http.listen import Sockets
 from .logs.formats import PACKAGE
 from .logs.tail import LogTail
 from .opening import OpenedEngine, open_cluster, open_embedded
@@ -44,19 +39,11 @@ logger = logging.getLogger(__name__)
 class Warren:
     """Broker, AMQP listener, hub and HTTP server of one process."""
 
-    def __init__(
-        self,
-        settings: Settings,
-        directory: Path,
-        sockets: Sockets,
-        certificates: Certificates | None,
-        exposure: Exposure,
-        starter: ProcessStarter,
-    ) -> None:
-        self._startup = Startup(settings, directory, sockets, certificates, exposure)
-        self._settings = settings
-        self._sockets = sockets
-        self._certificates = certificates
+    def __init__(self, startup: Startup, starter: ProcessStarter) -> None:
+        self._startup = startup
+        self._settings = startup.settings
+        self._sockets = startup.sockets
+        self._certificates = startup.certificates
         self._starter = starter
         self._ready = False
         self._stop_requested = asyncio.Event()

@@ -48,9 +48,11 @@ def serve(settings: Settings) -> None:
         sockets = listen_on_all(settings)
         gc.disable()  # until all parts have started (core/server/tuning.py)
         from .lifespan import Warren
+        from .startup import Startup
 
+        startup = Startup(settings, directory, sockets, certificates, exposure)
         with ProcessStarter() as starter:
-            warren = Warren(settings, directory, sockets, certificates, exposure, starter)
+            warren = Warren(startup, starter)
             with asyncio.Runner(loop_factory=_loop_factory()) as runner:
                 runner.run(warren.run(started))
     print("stopped", flush=True)

@@ -297,10 +297,10 @@ RUNS = {
     "app.serving": "app app.access app.asgi app.assembly app.http app.logs "
     "app.metrics_application app.node app.overview app.peers app.startup app.tunnels core.server "
     "hub.peers",
-    "app.lifespan": "app app.access app.assembly app.commands.exit_codes app.configuration "
-    "app.engine app.http app.logs app.opening app.overview app.peers app.serving app.startup "
-    "app.telemetry core.* hub.*",
-    "app.main": "app app.configuration app.http app.lifespan app.logs hub.processes",
+    "app.lifespan": "app.access app.assembly app.commands.exit_codes app.configuration app.engine "
+    "app.logs app.opening app.overview app.peers app.serving app.startup app.telemetry core.* "
+    "hub.*",
+    "app.main": "app app.configuration app.http app.lifespan app.logs app.startup hub.processes",
     "app.cli": "app.commands app.configuration app.conformance app.main core.counted core.errors "
     "hub.pipeline",
     "app.package": "app.cli app.testing core",
