@@ -89,6 +89,8 @@ class HttpGuard(HttpToolsProtocol):
         """True between a head that offers to upgrade and its second reading."""
         self._offers_websocket = False
         """Whether the request offers WebSocket, on a path where the application decides."""
+        self._is_undecided = False
+        """True until the application has answered such a request: what follows may be frames."""
         self._is_handed_over = False
         self._is_refused = False
         self._refusal: ErrorResponse | None = None
@@ -149,7 +151,7 @@ class HttpGuard(HttpToolsProtocol):
         """Parses to the end of a head; what follows waits for another iteration of the loop."""
         self._reads_on = None
         heads = self._heads
-        while self._unparsed and not self.pipeline and self._heads == heads:
+        while self._unparsed and not self._must_wait() and self._heads == heads:
             self._parse(self._unparsed.next_slice())
             if self._is_over():
                 return
@@ -161,10 +163,13 @@ class HttpGuard(HttpToolsProtocol):
             self.flow.resume_reading()
 
     def _read_on_soon(self) -> None:
-        """Continues reading, behind requests in the pipeline; the end of the response before calls
-        this again."""
-        if self._reads_on is None and not self.pipeline:
+        """Continues reading unless it has to wait; the end of the response before calls this
+        again."""
+        if self._reads_on is None and not self._must_wait():
             self._reads_on = self.loop.call_soon(self._read_on)
+
+    def _must_wait(self) -> bool:
+        return bool(self.pipeline) or (self._is_undecided and not self._meter.is_reading)
 
     def _parse(self, data: bytes) -> None:
         self._unset_keepalive_if_required()
@@ -202,6 +207,8 @@ class HttpGuard(HttpToolsProtocol):
                         self._upgrade(rest)
                         return
                     self._offers_websocket = True
+                    self._unparsed.put_back(rest)
+                    rest = b""
                 data = self._head_without_offer() + rest
                 self.parser = httptools.HttpRequestParser(self)
             except httptools.HttpParserError as error:
@@ -341,6 +348,7 @@ class HttpGuard(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         self._writes.flush()  # of a response to HEAD nothing follows the head
         self._release_cycle()
+        self._is_undecided = False
         super().on_response_complete()
         if self.transport.is_closing():  # by the request or the response
             self._unread.close(self.transport)
@@ -361,6 +369,7 @@ class HttpGuard(HttpToolsProtocol):
         self._writes = JoinedWrites(self.transport)
         cycle.transport = cast(asyncio.Transport, self._writes)
         offers_websocket, self._offers_websocket = self._offers_websocket, False
+        self._is_undecided = offers_websocket
         cycle.scope["extensions"] = {
             CYCLE: {"cycle": cycle},
             TAKEOVER: {

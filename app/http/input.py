@@ -24,6 +24,11 @@ class UnparsedInput:
         self._data = self._data[self._start :] + data
         self._start = 0
 
+    def put_back(self, data: bytes) -> None:
+        """Has the end of a slice come again."""
+        self._data = data + self._data[self._start :]
+        self._start = 0
+
     def next_slice(self) -> bytes:
         """Takes the next slice."""
         data, start = self._data, self._start
