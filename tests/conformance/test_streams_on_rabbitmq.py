@@ -95,6 +95,26 @@ def test_what_the_hub_publishes_has_its_time(
     assert offsets(http, path(name), start=0, max_bytes=10**9)["limit"] == 2
 
 
+def test_offsets_are_found_by_time(http: httpx.Client, channel: Channel, name: str) -> None:
+    channel.declare(name, durable=True, arguments=STREAM)
+    assert http.post(f"/endpoint/q/{name}", content=b"of the hub").status_code == 202
+    [message] = chunks(read(http, path(name), 0).content)
+    for later_s, at in ((-1, 0), (1, 1)):
+        moment = datetime.fromtimestamp(message.arrived_ms // 1000 + later_s, UTC)
+        assert offsets(http, path(name), timestamp=moment.isoformat())["at"] == at
+
+
+def test_timestamps_of_programs(http: httpx.Client, channel: Channel, name: str) -> None:
+    """In seconds, as AMQP has them, in milliseconds, as many give them, and of no use."""
+    channel.declare(name, durable=True, arguments=STREAM)
+    channel.call("Confirm.Select")
+    for timestamp in (1_700_000_000, 1_700_000_001_123, 2**63 - 1):
+        channel.publish(b"", {"timestamp": timestamp}, routing_key=name)
+        channel.expect("Basic.Ack")
+    found = [one.arrived_ms for one in chunks(read(http, path(name), 0).content)]
+    assert found == [1_700_000_000_000, 1_700_000_001_000, 0]
+
+
 def test_a_live_reader_replays_a_stream(http: httpx.Client, channel: Channel, name: str) -> None:
     channel.declare(name, durable=True, arguments=STREAM)
     publish(channel, name, BODIES)

@@ -32,6 +32,8 @@ ARRIVED: Final = "timestamp_in_ms"
 DELIVERY_COUNT: Final = "x-delivery-count"
 """Written by quorum queues; the hub counts failures itself."""
 _HASHED_BYTES: Final = 64 * 1024
+_LEAST_MS: Final = 10**11
+"""As milliseconds this is in 1973, as seconds in the year 5138."""
 
 log = logging.getLogger(__name__)
 
@@ -88,12 +90,18 @@ def received_of_stream(delivered: DeliveredMessage, expected: int) -> StreamMess
     offset = headers.pop(OFFSET, None)
     arrived_ms = published_ms or headers.get(ARRIVED)
     message.properties.headers = headers or None
-    arrived_s = message.properties.timestamp or 0
-    if isinstance(arrived_ms, int):
-        arrived_s = int(arrived_ms) // 1000
+    if not isinstance(arrived_ms, int):
+        arrived_ms = _milliseconds(message.properties.timestamp or 0)
     return StreamMessage(
-        int(offset) if isinstance(offset, int) else expected, arrived_s, number, message
+        int(offset) if isinstance(offset, int) else expected, arrived_ms // 1000, number, message
     )
+
+
+def _milliseconds(timestamp: int) -> int:
+    """Returns the time of a message; many publishers give milliseconds where AMQP has seconds."""
+    if timestamp < _LEAST_MS:
+        return timestamp * 1000
+    return timestamp if timestamp < _LEAST_MS * 1000 else 0
 
 
 def _without_hub_headers(delivered: DeliveredMessage) -> tuple[Message, int | None, FieldValue]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, cast
@@ -41,19 +41,23 @@ class AmqpStreamReader:
         """Raises `ChannelError` 404 if there is no such queue."""
         self._channel.on_consumer_cancel_callbacks.add(self._cancelled)
         self._channel.closing.add_done_callback(lambda _: self._has_news.set())
-        vhost, name = self._place
-        arguments = cast(Any, {OFFSET: at})
         try:
             with translated():
                 await self._channel.basic_qos(prefetch_count=self._prefetch)
-                await self._channel.basic_consume(name, self._take, arguments=arguments)
+            await self._consume(at, self._take)
         except ChannelError as error:
             if error.code != _PRECONDITION_FAILED:
                 raise
             raise EngineUnavailable(
-                f"stream '{name}' in vhost '{vhost}' can't be read at the node that the hub is "
-                f"connected to: {error}"
+                f"{self} can't be read at the node that the hub is connected to: {error}"
             ) from error
+
+    async def _consume(
+        self, at: Begin, take: Callable[[DeliveredMessage], Coroutine[Any, Any, None]]
+    ) -> None:
+        arguments = cast(Any, {OFFSET: at})
+        with translated():
+            await self._channel.basic_consume(self._place[1], take, arguments=arguments)
 
     async def _take(self, delivered: DeliveredMessage) -> None:
         self._arrived.append(delivered)
@@ -75,6 +79,23 @@ class AmqpStreamReader:
             self._has_news.clear()
             await self._has_news.wait()
         return await self._take_out(limit)
+
+    async def all_there(self) -> list[StreamMessage]:
+        """Returns the first messages of a stream that is not empty, none if it ends before `at`.
+        Raises `EngineUnavailable` if RabbitMQ does not answer."""
+        last = asyncio.Event()
+
+        async def take(_: DeliveredMessage) -> None:
+            last.set()
+
+        # Both consumers are told at once what there is for them.
+        await self._consume("last", take)
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                await last.wait()
+        except TimeoutError:
+            raise EngineUnavailable(f"{self} does not answer") from None
+        return await self.all_sent()
 
     async def some_within(self, limit: int, seconds: float) -> list[StreamMessage]:
         """Returns what `some` does, nothing if there is none for so long."""
@@ -107,6 +128,9 @@ class AmqpStreamReader:
         self._unacked = 0
         with translated():
             await self._channel.basic_ack(tag, multiple=True, wait=False)
+
+    def __str__(self) -> str:
+        return f"stream '{self._place[1]}' in vhost '{self._place[0]}'"
 
 
 @asynccontextmanager

@@ -248,11 +248,12 @@ class AmqpStream:
     async def find_moment(self, wall_ms: int) -> int:
         """Finds it to the second, by the times that RabbitMQ has for chunks."""
         moment = datetime.fromtimestamp(wall_ms // 1000, UTC)
-        if self._is_deleted or wall_ms / 1000 > time.time() + 1:
-            return self._known.next_offset
+        end = self._known.next_offset
+        if self._is_deleted or not end or wall_ms / 1000 > time.time() + 1:
+            return end
         async with self._reading(moment, 2) as reader:
-            found = await reader.some_within(1, EMPTY_S)
-        return found[0].offset if found else self._known.next_offset
+            found = await reader.all_there()
+        return found[0].offset if found else end
 
     def follow(
         self,
