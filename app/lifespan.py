@@ -152,7 +152,7 @@ class Warren:
         if self._peers is None:
             return
         opened, storage = serving.assembly.opened, serving.assembly.hub.storage
-        standby = serving.create_standby(self._peers, self._say)
+        standby = serving.create_standby(self._peers, self._announce_standby)
         try:
             before = await standby.wait(storage, self._stop_requested)
         except DatabaseDown as error:
@@ -203,6 +203,13 @@ class Warren:
                 raise ExceptionGroup("parts did not stop", failed)
 
     # -- what is said
+
+    def _announce_standby(self) -> None:
+        for url in self._sockets.http_urls():
+            self._say(f"listening on {url}")
+        self._say(
+            "standby: another hub with the same database is active; this one waits for its end"
+        )
 
     def _announce(self, assembly: Assembly, took_s: float) -> None:
         if self._startup.cluster is not None:

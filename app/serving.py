@@ -42,7 +42,7 @@ class HttpServing:
         self.stops: list[Callable[[], Coroutine[None, None, None]]] = []
         """They wait for requests in progress, then close the connections."""
 
-    def create_standby(self, peers: Peers, say: Callable[[str], None]) -> Standby:
+    def create_standby(self, peers: Peers, announce: Callable[[], None]) -> Standby:
         """Returns what serves until this hub is active; `start` then goes on with its server."""
         startup, assembly, settings = self._startup, self.assembly, self._startup.settings
         publishing = StandbyPublisher(
@@ -59,7 +59,7 @@ class HttpServing:
             startup.sockets.http,
             startup.sockets.https,
             startup.tls(),
-            say,
+            announce,
         )
         self.stops.append(self._standby.stop)
         return self._standby

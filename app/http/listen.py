@@ -28,9 +28,12 @@ class Sockets:
 
     def urls(self) -> list[str]:
         """Returns the URL of each socket, such as `amqp://127.0.0.1:5672`."""
-        kinds = {"amqp": self.amqp, "amqps": self.amqps, "http": self.http, "https": self.https}
-        urls = [f"{kind}://{name_of(one)}" for kind, found in kinds.items() for one in found]
-        return [*urls, *(f"http://{name_of(one)}/metrics" for one in self.prometheus)]
+        metrics = [f"http://{name_of(one)}/metrics" for one in self.prometheus]
+        return [*_urls({"amqp": self.amqp, "amqps": self.amqps}), *self.http_urls(), *metrics]
+
+    def http_urls(self) -> list[str]:
+        """Returns the URL of each socket for HTTP requests of any kind."""
+        return _urls({"http": self.http, "https": self.https})
 
     def by_protocol(self) -> list[tuple[str, str, int]]:
         """Returns protocol (as RabbitMQ names it), address and port of each socket."""
@@ -127,6 +130,10 @@ def printed(host: str, port: int) -> str:
 def port_of(listeners: list[socket.socket]) -> int:
     port: int = listeners[0].getsockname()[1]
     return port
+
+
+def _urls(kinds: dict[str, list[socket.socket]]) -> list[str]:
+    return [f"{kind}://{name_of(one)}" for kind, found in kinds.items() for one in found]
 
 
 def _resolve(host: str) -> list[str]:

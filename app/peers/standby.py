@@ -65,10 +65,10 @@ class Standby:
         listeners: Sequence[socket.socket],
         secured: Sequence[socket.socket],
         tls: SSLContext | None,
-        say: Callable[[str], None],
+        announce: Callable[[], None],
     ) -> None:
         self._peers = peers
-        self._say = say
+        self._announce = announce
         self._sockets = list(listeners), list(secured)
         self._tls = tls
         self._application = application
@@ -105,10 +105,8 @@ class Standby:
             waiting.cancel()
 
     async def _serve(self) -> None:
-        self._say(
-            "standby: another hub with the same database is active; this one waits for its end"
-        )
         await self._start()
+        self._announce()
 
     async def _start(self) -> asyncio.Task[None]:
         self._serving = await self._server.start(*self._sockets, self._tls)

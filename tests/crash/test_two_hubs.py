@@ -278,6 +278,7 @@ def test_a_hub_that_has_lost_its_lock_ends(
 
 def test_a_standby_passes_requests_on(site: Site, other: Site) -> None:
     """In both directions as they come, with what the active hub says of them."""
+    assert f"listening on {other.server.http_url}" in other.server.output()
     with SteppedCallback() as callback:
         callback.open = True
         assert other.get("/health/live") == {"status": "ok"}
