@@ -34,6 +34,8 @@ STARTS: dict[str, list[Start]] = {
     # The engine that is in the process, and the one that is a RabbitMQ of one node, or three.
     "engines": [brokers.warren, brokers.warren_on_node],
     "engines-3": [brokers.warren, brokers.warren_on_cluster],
+    # An active hub and a standby, beside one hub.
+    "hubs": [brokers.warren_on_node, brokers.warrens_on_node],
 }
 
 

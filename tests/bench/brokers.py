@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pamqp import decode
 
 from tests.support import rabbitmq
 from tests.support.hub_on_rabbitmq import HubOnRabbitMQ, prepare
+from tests.support.postgresql import PostgreSQLServer
 from tests.support.rabbitmq import RabbitMQServer
 from tests.support.rabbitmq_cluster import NODES, RabbitMQCluster
 from tests.support.server import WarrenServer, warren_command
@@ -48,6 +50,8 @@ class Broker:
     start_s: float
     """The time of a start with an empty data directory."""
     http: Address | None = None
+    other_hubs: Sequence[Address] = ()
+    """Hubs that publish as well as the one at `http` does."""
     sockets: SocketBytes | None = None
     """Found out once, by the first row that counts bytes of files."""
 
@@ -114,32 +118,58 @@ def _nodes(count: int) -> Iterator[list[RabbitMQServer]]:
 
 
 @contextlib.contextmanager
-def warren_on_rabbit(nodes: int) -> Iterator[Broker]:
-    """The hub on a RabbitMQ of one node or three; the meter is the hub's."""
-    with _nodes(nodes) as (first, *others):
+def warren_on_rabbit(nodes: int, standbys: int = 0) -> Iterator[Broker]:
+    """The hub on a RabbitMQ of one node or three, and its standbys; the meter is that of hubs."""
+    with _nodes(nodes) as (first, *others), _shared(standbys) as shared, ExitStack() as stack:
         prepare(first)
         begun = time.monotonic()
-        with HubOnRabbitMQ(first, others=others, command=warren_command()) as hub:
-            start_s = time.monotonic() - begun
+        hub, *waiting = hubs = [
+            HubOnRabbitMQ(first, shared, others=others, command=warren_command())
+            for _ in range(1 + standbys)
+        ]
+        stack.enter_context(hub)
+        start_s = time.monotonic() - begun
+        for one in waiting:
+            stack.enter_context(one)
 
-            def restart(crash: bool) -> float:
-                hub.kill() if crash else hub.stop()
-                start = time.monotonic()
-                hub.start()
-                broker.meter = Meter(hub.pid)
-                return time.monotonic() - start
+        def restart(crash: bool) -> float:
+            hub.kill() if crash else hub.stop()
+            start = time.monotonic()
+            hub.start()
+            broker.meter = meter()
+            return time.monotonic() - start
 
-            address, http = Address(first.host, first.port), Address(hub.host, hub.http_port)
-            name = f"Warren on {'RabbitMQ' if nodes == 1 else f'{nodes} RabbitMQs'}"
-            broker = Broker(
-                name, address, Meter(hub.pid), hub.data, hub.output, restart, start_s, http
-            )
-            hub.rest()
-            yield broker
+        def meter() -> Meter:
+            return Meter(*(one.pid for one in hubs))
+
+        address = Address(first.host, first.port)
+        http, *other_hubs = (Address(one.host, one.http_port) for one in hubs)
+        name = f"{'Warren' if not standbys else f'{len(hubs)} Warrens'} on "
+        name += "RabbitMQ" if nodes == 1 else f"{nodes} RabbitMQs"
+        broker = Broker(
+            name, address, meter(), hub.data, hub.output, restart, start_s, http, other_hubs
+        )
+        for one in hubs:
+            one.rest()
+        yield broker
+
+
+@contextlib.contextmanager
+def _shared(standbys: int) -> Iterator[list[str]]:
+    """The arguments of hubs that share a database and a key, if there are several."""
+    if not standbys:
+        yield []
+        return
+    with PostgreSQLServer() as database, TemporaryDirectory() as folder:
+        yield ["--database", database.create(), "--hub-key-file", str(Path(folder, "hub.key"))]
 
 
 def warren_on_node() -> AbstractContextManager[Broker]:
     return warren_on_rabbit(1)
+
+
+def warrens_on_node() -> AbstractContextManager[Broker]:
+    return warren_on_rabbit(1, standbys=1)
 
 
 def warren_on_cluster() -> AbstractContextManager[Broker]:

@@ -61,10 +61,10 @@ def _io_bytes(pid: int) -> tuple[int, int]:
 
 
 class Meter:
-    """Reads the use of a process tree; the tree is taken once, when the meter is made."""
+    """Reads the use of process trees; they are taken once, when the meter is made."""
 
-    def __init__(self, pid: int) -> None:
-        self.pids = process_tree(pid)
+    def __init__(self, *roots: int) -> None:
+        self.pids = [pid for root in roots for pid in process_tree(root)]
 
     def files(self) -> FileUse:
         used = [_io_bytes(pid) for pid in self.pids]

@@ -29,7 +29,7 @@ def feeds_document(broker: Broker, settings: Settings) -> Figures:
     data = request(broker.http, "GET", f"/feeds/{NAME}.atom")
     _wait_until_complete(broker.http, data)
     with Crew() as crew:
-        worker = crew.hire(repeat, broker.http, settings.seconds, data, 8, _OK)
+        worker = crew.hire(repeat, [broker.http], settings.seconds, data, 8, _OK)
         spent = Spent(broker)
         crew.go()
         times_s, seconds = worker.result(settings.seconds * 2 + 10)

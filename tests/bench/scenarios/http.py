@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import selectors
 import time
+from collections.abc import Sequence
+from itertools import cycle, islice
 
 from ..brokers import Broker
 from ..client import Address, BenchError, Client
@@ -27,12 +29,17 @@ def publish_request(address: Address, queue: str) -> bytes:
 
 
 def repeat(
-    control: Control, address: Address, seconds: float, data: bytes, at_once: int, wanted: int
+    control: Control,
+    addresses: Sequence[Address],
+    seconds: float,
+    data: bytes,
+    at_once: int,
+    wanted: int,
 ) -> tuple[list[float], float]:
-    """Sends a request again and again; gives the time of each one that was answered with the
-    wanted status, and the time of all."""
+    """Sends a request again and again, to each address in turn; gives the time of each one that was
+    answered with the wanted status, and the time of all."""
     selector = selectors.DefaultSelector()
-    connections = [HttpConnection(address) for _ in range(at_once)]
+    connections = [HttpConnection(one) for one in islice(cycle(addresses), at_once)]
     control.ready()
     start = time.monotonic()
     sent_at = dict.fromkeys(connections, start)
@@ -61,7 +68,8 @@ def _measure(
     """In: messages of requests answered 202 per second; each is in the queue afterwards."""
     assert broker.http is not None
     with Standing(broker, Flow(QUEUES[:1], durable=True)), Crew() as crew:
-        worker = crew.hire(repeat, broker.http, settings.seconds, data, at_once, ACCEPTED)
+        addresses = [broker.http, *broker.other_hubs]
+        worker = crew.hire(repeat, addresses, settings.seconds, data, at_once, ACCEPTED)
         spent = Spent(broker)
         crew.go()
         times_s, seconds = worker.result(settings.seconds * 2 + 10)
