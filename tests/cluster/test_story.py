@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
@@ -113,69 +113,61 @@ def more(load: Load, count: int = 50) -> None:
     wait_until(lambda: len(load.confirmed) >= wanted, WAIT_S, f"{count} confirms, {load.failures}")
 
 
+@contextmanager
+def under_load(
+    cluster: RabbitMQCluster, site: Site, callbacks: Sequence[Callback]
+) -> Iterator[Load]:
+    """Publishes before, during and after a fault: all that was confirmed arrives, whatever happens,
+    and each message under one id."""
+    exchange = subscribed(site, callbacks)
+    load = Load(site.server.http_url, cluster.nodes, exchange, PAUSE_S)
+    arrivals = Arrivals(callbacks)
+    load.start()
+    try:
+        more(load)
+        yield load
+        more(load)
+    finally:
+        load.end()
+    wait_until(lambda: not arrivals.missing(load.confirmed), WAIT_S, "all that was confirmed")
+    assert not arrivals.with_other_ids()
+
+
 @pytest.mark.parametrize("how", ["killed", "halted"])
 def test_a_node_that_is_lost(
     cluster: RabbitMQCluster, site: Site, callbacks: Sequence[Callback], how: str
 ) -> None:
     """The one that the hub is connected to: killed, or silent with its connections open."""
-    exchange = subscribed(site, callbacks)
-    load = Load(site.server.http_url, cluster.nodes, exchange, PAUSE_S)
-    arrivals = Arrivals(callbacks)
     lost = cluster.node_of_the_hub()
-    load.start()
-    try:
-        more(load)
-        lost.kill() if how == "killed" else lost.halt()
-        more(load)
-        lost.start() if how == "killed" else lost.go_on()
-        more(load)
-    finally:
-        load.end()
-        if how == "halted":
-            lost.go_on()
-    wait_until(lambda: not arrivals.missing(load.confirmed), WAIT_S, "all that was confirmed")
-    assert not arrivals.with_other_ids()
+    end, begin = (lost.kill, lost.start) if how == "killed" else (lost.halt, lost.go_on)
+    with under_load(cluster, site, callbacks) as load:
+        end()
+        try:
+            more(load)
+        finally:
+            begin()
     assert {one for one in load.failures if one.startswith("HTTP")} <= {"HTTP 503"}
 
 
 def test_all_nodes_are_killed(
     cluster: RabbitMQCluster, site: Site, callbacks: Sequence[Callback]
 ) -> None:
-    load = Load(site.server.http_url, cluster.nodes, subscribed(site, callbacks), PAUSE_S)
-    arrivals = Arrivals(callbacks)
-    load.start()
-    try:
-        more(load)
+    with under_load(cluster, site, callbacks):
         for node in cluster.nodes:
             node.kill()
         for node in cluster.nodes:
             node.spawn()
         for node in cluster.nodes:
             node.await_start()
-        more(load)
-    finally:
-        load.end()
-    wait_until(lambda: not arrivals.missing(load.confirmed), WAIT_S, "all that was confirmed")
-    assert not arrivals.with_other_ids()
 
 
 def test_a_node_that_delivers_nothing(
     cluster: RabbitMQCluster, site: Site, callbacks: Sequence[Callback]
 ) -> None:
     """Its log of quorum queues has ended, as when its disk is full, and the node goes on."""
-    exchange = subscribed(site, callbacks)
-    load = Load(site.server.http_url, cluster.nodes, exchange, PAUSE_S)
-    arrivals = Arrivals(callbacks)
     lost = cluster.node_of_the_hub()
-    load.start()
-    try:
-        more(load)
+    with under_load(cluster, site, callbacks):
         lost.ctl("eval", "supervisor:terminate_child(ra_systems_sup, quorum_queues).")
-        more(load)
-    finally:
-        load.end()
-    wait_until(lambda: not arrivals.missing(load.confirmed), WAIT_S, "all that was confirmed")
-    assert not arrivals.with_other_ids()
     assert f":{lost.port}: it has confirmed" in site.server.output()
     lost.kill()
     lost.start()
