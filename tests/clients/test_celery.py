@@ -57,6 +57,7 @@ def app(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ce
     with make(broker.url) as app:
         log = tmp_path_factory.mktemp("celery") / "worker.log"
         with worker(app, WORKER, WORK, log):
+            app.tasks["add"].delay(1, 2).get(timeout=WAIT_S)  # the consumer of results begins
             yield app
         app.backend.result_consumer.stop()
         app.pool.force_close_all()
