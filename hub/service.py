@@ -143,6 +143,7 @@ class Hub:
             PublishedAttempts(engine, clock) if settings.publish_attempts else None
         )
         self.attempts = AttemptLog(self.storage, settings, clock, self._published_attempts)
+        engine.on_short = self.attempts.hurry
         self.audit = AuditLog(self.storage, settings, clock)
         self.internal_headers = InternalHeaders(key_file)
         retry_queues = RetryQueues(engine, clock, self.internal_headers)

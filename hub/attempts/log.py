@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from .table import AttemptTable
 
 GATHER_S = 0.1
-"""A transaction takes 2 ms however small it is, and only acknowledgements wait for it."""
+"""A transaction takes 2 ms however small it is, and only acknowledgements wait for it, which some
+queues need soon (`hurry`)."""
 MAX_BATCH = 2_000
 SETTLED_AT_ONCE = 250
 """Messages that are settled in one iteration of the event loop: a few milliseconds."""
@@ -58,6 +60,7 @@ class AttemptLog:
         self._table: Lazy[AttemptTable] = Lazy(self._open)
         self._pending: deque[tuple[Attempt, Settle, Any]] = deque()
         self._arrived = asyncio.Event()
+        self._is_urgent = asyncio.Event()
         self._tasks = Tasks()
         self._writer: asyncio.Task[None] | None = None
         self._is_stopping = False
@@ -76,6 +79,10 @@ class AttemptLog:
         self._pending.append((attempt, settle, what))
         self._arrived.set()
         self._begin()
+
+    def hurry(self) -> None:
+        """Has what is pending written without gathering more."""
+        self._is_urgent.set()
 
     async def find(self, wanted: AttemptFilter) -> list[StoredAttempt]:
         """Returns stored attempts, the newest first. Raises `StorageFailed`."""
@@ -130,6 +137,7 @@ class AttemptLog:
             try:
                 table = await self._table.get()
                 await self._write_batch(table)
+                self._is_urgent.clear()
                 await self._clean(table)
             except Exception as error:  # no attempt is dropped
                 self._report(error)
@@ -148,7 +156,9 @@ class AttemptLog:
             except TimeoutError:
                 return
         if len(self._pending) < MAX_BATCH and not self._is_stopping:
-            await asyncio.sleep(GATHER_S)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GATHER_S):
+                    await self._is_urgent.wait()
 
     async def _write_batch(self, table: AttemptTable) -> None:
         batch = list(islice(self._pending, MAX_BATCH))

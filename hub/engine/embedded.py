@@ -42,6 +42,7 @@ class EmbeddedEngine(EmbeddedPublisher):
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(broker)
+        self.on_short: Callable[[], None] = lambda: None  # queues here send as many as there are
         self._cancels: set[asyncio.Future[None]] = set()
         self._scans: KeyedLocks[tuple[str, str]] = KeyedLocks()
         self._matchers = SharedMatchers()

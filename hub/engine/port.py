@@ -109,6 +109,9 @@ class Engine(Protocol):
     """The message engine: all that the hub asks of a broker. Raises `ChannelError` 403, 404, 405 or
     406 as AMQP closes a channel."""
 
+    on_short: Callable[[], None]
+    """Called when a queue soon sends no more messages unless some are settled."""
+
     def vhosts(self) -> Sequence[str]: ...
     async def exchange(self, vhost: str, name: str) -> ExchangeSpec | None: ...
     async def distributes(self, vhost: str, exchange: str) -> bool:

@@ -35,6 +35,9 @@ from .settlements import ChannelSettlements
 AHEAD_OWN: Final = 100
 AHEAD_SHARED: Final = 10
 """Messages taken ahead from a queue that others may consume too."""
+SHORT: Final = 0.75
+"""The share of messages taken ahead of which outcomes are not durable, from which on the queue is
+short."""
 AGAIN_S: Final = 0.01
 """After a message was requeued by a consumer that goes on, it is delivered again."""
 RETRY_S, RETRY_MAX_S = 0.2, 5.0
@@ -62,6 +65,7 @@ class AmqpConsumption:
         on_cancel: Callable[[], Awaitable[None]],
         arguments: Table | None = None,
         returned: ReturnedNumbers | None = None,
+        on_short: Callable[[], None] = lambda: None,
     ) -> None:
         self._connections = connections
         self._place = vhost, queue
@@ -70,6 +74,7 @@ class AmqpConsumption:
         self._is_shared = is_shared
         self._on_delivery = on_delivery
         self._on_cancel = on_cancel
+        self._on_short = on_short
         self._arguments = cast(Any, arguments)
         self._returned = returned or ReturnedNumbers()
         self._channel: AbstractChannel | None = None
@@ -207,6 +212,8 @@ class AmqpConsumption:
     def released(self) -> None:
         """Delivers the next message, when whoever releases this one is done with it."""
         self._held -= 1
+        if len(self._out) - self._held >= self._ahead * SHORT:
+            self._on_short()
         if self._ready:
             asyncio.get_running_loop().call_soon(self._deliver)
 

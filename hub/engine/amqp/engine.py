@@ -64,6 +64,7 @@ class AmqpEngine(AmqpPublisher):
         self, address: EngineAddress, broker: Broker, hub_id: str, on_taken_over: Callable[[], None]
     ) -> None:
         self._broker, self._address = broker, address
+        self.on_short: Callable[[], None] = lambda: None
         self._connections = Connections(address, hub_id, on_taken_over)
         self._management = Management(address)
         exchanges = Exchanges(self._management, self.bind)
@@ -270,7 +271,7 @@ class AmqpEngine(AmqpPublisher):
             self._connections, vhost, queue,
             prefetch=prefetch, ahead=AHEAD_OWN if is_own else AHEAD_SHARED, is_shared=not is_own,
             on_delivery=on_delivery, on_cancel=on_cancel, arguments=arguments,
-            returned=self._returned,
+            returned=self._returned, on_short=self.on_short,
         )  # fmt: skip
         await consumer.start()
         self._probes.start()
