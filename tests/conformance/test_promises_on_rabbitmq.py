@@ -252,6 +252,22 @@ def test_a_live_reader_gets_what_amqp_programs_publish(site: Site) -> None:
         assert any("live" in line for line in lines)
 
 
+def test_polls_of_a_queue_give_each_message_once(site: Site) -> None:
+    """RabbitMQ sends far more messages than the answer to a poll has."""
+    queue, bodies = site.name(), [f"{number:04}" for number in range(1_000)]
+    with site.amqp() as channel:
+        channel.queue_declare(queue, durable=True)
+        for body in bodies:
+            channel.basic_publish("", queue, body.encode())
+    got: list[str] = []
+    while len(got) < len(bodies):
+        answer = site.http.get(f"/stream/q/{queue}", headers={"Accept": "application/json"})
+        messages = answer.raise_for_status().json()["messages"]
+        assert messages, f"{len(bodies) - len(got)} messages are lost"
+        got += [message["body"] for message in messages]
+    assert sorted(got) == bodies
+
+
 def test_what_the_cluster_lacks_is_said(site: Site, node: RabbitMQServer) -> None:
     """With the exit codes of docs/scaling.md."""
     put(node, "vhosts/short")

@@ -19,7 +19,8 @@ log = logging.getLogger(__name__)
 
 
 class AmqpBulkConsumer:
-    """Implements `BulkConsumer`: what was taken is acknowledged at once."""
+    """Implements `BulkConsumer`: what was passed on is acknowledged at once; all else returns to
+    the queue at the end."""
 
     def __init__(
         self,
@@ -32,6 +33,8 @@ class AmqpBulkConsumer:
         self._on_messages = on_messages
         self._on_cancel = on_cancel
         self._taken: list[Delivery] = []
+        """Deliveries of this round of the loop, which are passed on together."""
+        self._is_ended = False
         self._tasks = Tasks()
         self._consumer = AmqpConsumption(
             connections, vhost, queue, prefetch=PREFETCH, ahead=0, is_shared=False,
@@ -39,8 +42,11 @@ class AmqpBulkConsumer:
         )  # fmt: skip
 
     async def start(self) -> None:
-        """Raises `ChannelError` as `AmqpConsumption.start`."""
+        """Messages come when it has returned, unless `end` is called at once. Raises `ChannelError`
+        as `AmqpConsumption.start`."""
+        self._consumer.pause()
         await self._consumer.start()
+        asyncio.get_running_loop().call_soon(self._consumer.resume)
 
     def pause(self) -> None:
         self._consumer.pause()
@@ -49,9 +55,13 @@ class AmqpBulkConsumer:
         self._consumer.resume()
 
     def end(self) -> None:
-        self._tasks.own(self._consumer.cancel())
+        self._is_ended = True
+        self._taken.clear()
+        self._tasks.own(self._consumer.close())
 
     def _take(self, delivery: Delivery) -> None:
+        if self._is_ended:
+            return
         if not self._taken:
             asyncio.get_running_loop().call_soon(self._pass_on)
         self._taken.append(delivery)
