@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...core.clock import Clock
-from ...core.errors import WarrenError
+from ...core.errors import WarrenError, access_refused
 from ..errors import BadRequest
 from ..owner_rights import SubscriberRights
 from ..requests import Resource
@@ -69,7 +69,7 @@ class Capabilities:
         """Makes a capability; returns it with its secret, which is not stored.
 
         Durable when it returns. The caller has checked that the owner may write to the resource.
-        Raises `BadRequest` and `StorageFailed`.
+        Raises `BadRequest`, `StorageFailed`, and `ChannelError` 403 if it was revoked meanwhile.
         """
         _check(expires_in_s, routing_key, note)
         secret = secrets.token_urlsafe(SECRET_BYTES)
@@ -84,8 +84,15 @@ class Capabilities:
             routing_key=routing_key,
             note=note,
         )
-        await (await self._repository()).add(capability)
-        self._enter(capability)
+        self._enter(capability)  # before it is stored: it ends with its owner from now on
+        try:
+            await (await self._repository()).add(capability)
+        except BaseException:
+            self._drop(capability)
+            raise
+        if capability.digest not in self._by_digest:
+            await self.revoke(capability)
+            raise access_refused("the owner of the URL, or its virtual host, was deleted")
         return capability, secret
 
     def find(self, secret: str) -> Capability | None:
@@ -104,8 +111,7 @@ class Capabilities:
         """Revokes a capability, durably when it returns. After `StorageFailed` it is still
         valid."""
         await (await self._repository()).delete(capability.id)
-        self._by_digest.pop(capability.digest, None)
-        self._by_id.pop(capability.id, None)
+        self._drop(capability)
 
     def forget_vhost(self, vhost: str) -> None:
         """Revokes the capabilities for a deleted virtual host."""
@@ -130,6 +136,10 @@ class Capabilities:
     def _enter(self, capability: Capability) -> None:
         self._by_digest[capability.digest] = capability
         self._by_id[capability.id] = capability
+
+    def _drop(self, capability: Capability) -> None:
+        self._by_digest.pop(capability.digest, None)
+        self._by_id.pop(capability.id, None)
 
     async def _repository(self) -> CapabilityRepository:
         database = await self._storage.database()

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from ...core.clock import Clock
-from ...core.errors import WarrenError
+from ...core.errors import WarrenError, access_refused
 from ..errors import BadRequest
 from ..owner_rights import SubscriberRights
 from ..storage.storage import Storage
@@ -93,7 +93,8 @@ class AccessTokens:
     ) -> tuple[Token, str]:
         """Makes a token; returns it with its secret, which is not stored.
 
-        Durable when it returns. Raises `BadRequest`, `TooManyTokens` and `StorageFailed`.
+        Durable when it returns. Raises `BadRequest`, `TooManyTokens`, `StorageFailed`, and
+        `ChannelError` 403 if it was revoked meanwhile.
         """
         _check(name, scopes, expires_in_s)
         await self._make_room(owner)
@@ -108,8 +109,15 @@ class AccessTokens:
             made_at=now_s,
             expires_at=now_s + expires_in_s,
         )
-        await (await self._repository()).add(token)
-        self._enter(token)
+        self._enter(token)  # before it is stored: it ends with its owner from now on
+        try:
+            await (await self._repository()).add(token)
+        except BaseException:
+            self._forget(token)
+            raise
+        if token.id not in self._by_id:
+            await self.revoke(token)
+            raise access_refused("the owner of the token, or its virtual host, was deleted")
         return token, secret
 
     async def _make_room(self, owner: str) -> None:

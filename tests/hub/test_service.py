@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.support.settings import hub_settings
-from warrenmq.hub.errors import (
-    CallbackRefused,
-)
+from warrenmq.core.errors import ChannelError
+from warrenmq.hub.errors import CallbackRefused
 from warrenmq.hub.service import KEY_NAME, Hub
+from warrenmq.hub.tokens.scope import ManageScope
 
 from .attempts.support import attempt
-from .support import BASE_URL, NEWS, House, until
+from .support import BASE_URL, INBOX, NEWS, House, until
 
 
 async def test_the_hubs_own_address_is_refused_as_a_callback(house: House) -> None:
@@ -50,3 +52,23 @@ async def test_the_key_of_secrets_may_be_elsewhere(house: House, tmp_path: Path)
         1
     ) == hub.internal_headers.message_id(1)
     assert house.hub.internal_headers.message_id(1) != hub.internal_headers.message_id(1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda hub: hub.tokens.make("t", "gone", [ManageScope("read", "*", None)]),
+        lambda hub: hub.capabilities.make(INBOX, "gone"),
+    ],
+)
+async def test_credentials_end_with_an_owner_who_is_deleted_while_they_are_stored(
+    house: House, make: Callable[[Hub], Awaitable[object]]
+) -> None:
+    """Another user of that name must not have them. The database is opened for them."""
+    making = asyncio.ensure_future(make(house.hub))
+    await asyncio.sleep(0)
+    house.hub.forget_owner("gone")
+    with pytest.raises(ChannelError, match="was deleted"):
+        await making
+    await house.restart()
+    assert not (house.hub.tokens.all() or house.hub.capabilities.all())
