@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from ..owner_rights import SubscriberRights
+from ..owner_rights import SubscriberRights, refusal
 from .active import ActiveSubscription
 
 
@@ -21,12 +21,16 @@ class SubscriptionsByOwner:
         return list(self._active_subscriptions.get(owner, ()))
 
     def add(self, active: ActiveSubscription) -> None:
+        """Adds a subscription that was stored; its owner may have lost the permissions since they
+        were checked."""
         owner = active.subscription.owner
         active_subscriptions = self._active_subscriptions.get(owner)
         if active_subscriptions is None:
             active_subscriptions = self._active_subscriptions[owner] = {}
             self._rights.watch(owner, self.note)
         active_subscriptions[active] = None
+        if refusal(self._rights, active.subscription) is not None:
+            self.note(owner)
 
     def remove(self, active: ActiveSubscription, owner: str) -> None:
         active_subscriptions = self._active_subscriptions[owner]

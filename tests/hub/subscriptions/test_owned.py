@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import pytest
+
 from warrenmq.hub.owner_rights import AllowAll
 from warrenmq.hub.subscriptions.active import ActiveSubscription
 from warrenmq.hub.subscriptions.owned import SubscriptionsByOwner
 
 from ..support import subscription
+
+WAIT_S = 30.0
 
 
 class Watched(AllowAll):
@@ -50,3 +54,14 @@ async def test_repeated_changes_are_one() -> None:
     assert await waiting == ["bob", "gone"]
     # It may be another user of that name, made anew.
     assert rights.calls == [("watch", "bob"), ("watch", "bob")]
+
+
+async def test_a_permission_that_was_lost_while_a_subscription_was_stored_is_noticed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    owned = SubscriptionsByOwner(AllowAll())
+    owned.add(owned_by("bob"))
+    monkeypatch.setattr(AllowAll, "read_refusal", lambda *_: "eve was deleted")
+    owned.add(owned_by("eve"))
+    async with asyncio.timeout(WAIT_S):
+        assert await owned.changed() == ["eve"]
