@@ -91,8 +91,8 @@ class Tunnels:
         """Enrols a label, or begins its lease again; durable when it returns.
 
         Returns the tunnel, its token, and whether it is new. Raises `BadRequest`,
-        `EnrolmentRefused` where the label is another's or the token differs, `EnrolsTooOften`, and
-        `StorageFailed`.
+        `EnrolmentRefused` where the label is another's, the token differs or the owner was deleted,
+        `EnrolsTooOften`, and `StorageFailed`.
         """
         label, lease_s = read_label(name), read_lease(lease)
         token = read_token(token, is_weak_allowed=self.settings.allows_weak_tokens)
@@ -102,8 +102,15 @@ class Tunnels:
         async with self._locks.of(label):
             found = self.labels.get(label)
             if found is None:
-                return await self._enrol_new(wanted), token, True
-            return found, token, await self._enrol_again(found, wanted)
+                found, is_new = await self._enrol_new(wanted), True
+            else:
+                is_new = await self._enrol_again(found, wanted)
+        if self._is_over(wanted):  # since the request was admitted
+            await self.release(found)
+            raise EnrolmentRefused(
+                "was enrolled by a user who is deleted", field="name", value=label
+            )
+        return found, token, is_new
 
     async def change(self, tunnel: Tunnel, token: str | None, lease: str | None) -> str | None:
         """Changes the token or the lease of a label, durably. Returns the token if it is given.

@@ -234,6 +234,14 @@ class TestRestarts:
             await asyncio.sleep(0)
         assert [error.status for error in poll.ended if error is not None] == [410]
 
+    async def test_the_label_of_a_user_who_was_deleted_meanwhile(
+        self, world: World, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(AllowAll, "owner_refusal", lambda *_: "gone")
+        with pytest.raises(EnrolmentRefused, match="deleted"):
+            await world.enrol("ada")
+        assert not world.tunnels.labels.all()
+
 
 class TestLimits:
     async def test_labels(self, world: World) -> None:
