@@ -275,10 +275,10 @@ class HttpGuard(HttpToolsProtocol):
     def _successor(self) -> Successor | None:
         """Returns what serves HTTP on the connection again after a takeover.
 
-        None if requests behind this one were parsed already: their client repeats them when the
-        connection is closed.
+        None if requests behind this one were parsed or refused already: their client repeats them
+        when the connection is closed.
         """
-        if self.pipeline:
+        if self.pipeline or self._is_refused:
             return None
         make = partial(
             HttpGuard,

@@ -29,6 +29,13 @@ def handshake(warren: WarrenServer, path: str, user: str = "guest") -> bytes:
     return "\r\n".join(lines).encode()
 
 
+def make_user(http: httpx.Client, name: str) -> None:
+    """The first check of its password takes so long that what follows the head comes before."""
+    http.put(f"/api/users/{name}", json={"password": name, "tags": ""}).raise_for_status()
+    rights = {"configure": "", "write": ".*", "read": ".*"}
+    http.put(f"/api/permissions/%2F/{name}", json=rights).raise_for_status()
+
+
 def test_publishes_and_a_close_after_the_handshake_leave_other_readers_alone(
     warren: WarrenServer,
 ) -> None:
@@ -55,10 +62,7 @@ def test_publishes_and_a_close_after_the_handshake_take_nothing_from_a_queue(
     with httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as http:
         http.put("/endpoint/q/untouched").raise_for_status()
         http.post("/endpoint/q/untouched", content="stays").raise_for_status()
-        # The first check of a password takes so long that the frames come before its end.
-        http.put("/api/users/new", json={"password": "new", "tags": ""}).raise_for_status()
-        rights = {"configure": "", "write": ".*", "read": ".*"}
-        http.put("/api/permissions/%2F/new", json=rights).raise_for_status()
+        make_user(http, "new")
         sent = handshake(warren, "/stream/q/untouched", "new") + PUBLISH * EACH + CLOSED
         with socket.create_connection((warren.host, warren.http_port)) as client:
             client.sendall(sent)
@@ -67,3 +71,19 @@ def test_publishes_and_a_close_after_the_handshake_take_nothing_from_a_queue(
         found = http.get("/stream/q/untouched?wait_s=0", headers={"Accept": "application/json"})
         bodies = [one["body"] for one in found.json()["messages"]]
         assert bodies == ["stays", *["last words"] * EACH]
+
+
+def test_what_is_no_request_behind_a_poll_ends_the_connection(warren: WarrenServer) -> None:
+    with httpx.Client(base_url=warren.http_url, auth=("guest", "guest")) as http:
+        http.put("/endpoint/q/polled").raise_for_status()
+        make_user(http, "poller")
+    poll = handshake(warren, "/stream/q/polled?wait_s=0", "poller").replace(
+        b"Upgrade: websocket\r\n", b""
+    )
+    poll = poll.replace(b"Sec-WebSocket-Version: 13", b"Accept: application/json")
+    with socket.create_connection((warren.host, warren.http_port), timeout=30) as client:
+        client.sendall(poll + PUBLISH)
+        received = b""
+        while more := client.recv(65536):
+            received += more
+    assert received.startswith(b"HTTP/1.1 200") and b"\r\nConnection: close\r\n" in received
