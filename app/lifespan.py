@@ -172,7 +172,7 @@ class Warren:
         self._stops.append(hub.stop)
         _connect_logins(assembly)
         await self._serve_amqp(assembly.listener)  # not before, since a token is a password
-        overview = LiveOverview(broker, hub, self._monitor)
+        overview = LiveOverview(broker, hub, self._monitor, assembly.opened.cluster)
         context = serving.create_context(self._log, self._monitor, overview)
         is_reachable = assembly.opened.is_reachable
         task = await serving.start(context, lambda: self._ready and is_reachable())

@@ -16,6 +16,11 @@ class Session(TypedDict):
         str, Meta(description="For the field `X-CSRF-Token` of each change with the cookie.")
     ]
     version: Annotated[str, Meta(description="Of this server.")]
+    vhosts: Annotated[list[str], Meta(description="Those that the user sees.")]
+    engine: Annotated[
+        str,
+        Meta(description="The management API of the RabbitMQ that is the engine; else empty."),
+    ]
     idle_s: Annotated[int, Meta(description="How long it lasts without a request.")]
     expires_in_s: Annotated[int, Meta(description="How long it lasts at most.")]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 from ...core.broker import Broker
 from ...core.counted import counted
 from ...core.resources.amount import in_words
+
+if TYPE_CHECKING:
+    from ...hub.engine.amqp.engine import AmqpEngine
 
 Level = Literal["ok", "warn", "bad"]
 NEAR = 2
@@ -18,6 +21,16 @@ class StateLine(TypedDict):
     level: Level
     text: str
     link: str
+
+
+def cluster_state(cluster: AmqpEngine) -> Iterator[StateLine]:
+    """Describes the RabbitMQ cluster that is the engine."""
+    if not cluster.is_reachable:
+        yield _line("bad", "RabbitMQ's management API can't be reached.", "#/log")
+    if shortage := cluster.shortage():
+        yield _line("bad", f"Publishers wait: {shortage}.", "")
+    elif cluster.is_reachable:
+        yield _line("ok", "RabbitMQ takes messages.", "")
 
 
 def broker_state(broker: Broker) -> Iterator[StateLine]:

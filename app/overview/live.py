@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,6 +18,9 @@ from .counting import Counting
 from .history import HistoryDocument, OverviewHistory
 from .node_figures import node_figures
 from .snapshot import Source, View, snapshot
+
+if TYPE_CHECKING:
+    from ...hub.engine.amqp.engine import AmqpEngine
 
 logger = logging.getLogger(__name__)
 
@@ -34,10 +37,13 @@ _encode: Final = msgspec.json.Encoder().encode
 class LiveOverview:
     """Runs from `start` to `stop`. Readers wait with `next_one`."""
 
-    def __init__(self, broker: Broker, hub: Hub, monitor: LoopMonitor) -> None:
+    def __init__(
+        self, broker: Broker, hub: Hub, monitor: LoopMonitor, cluster: AmqpEngine | None = None
+    ) -> None:
         self._broker = broker
         self._hub = hub
         self._monitor = monitor
+        self._cluster = cluster
         self._counting = Counting(broker, hub)
         self.samples = OverviewHistory(broker)
         self._encoded: dict[View, bytes] = {}
@@ -93,6 +99,7 @@ class LiveOverview:
                 self._hub.subscription_store,
                 self.samples,
                 self._monitor.uptime_s,
+                self._cluster,
             )
             found = self._encoded[view] = _encode(snapshot(source, view))
         return found

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ...core.broker import Broker
 from ...core.clock import wall_ms
 from ...hub.subscriptions.store import SubscriptionStore
 from ...hub.subscriptions.subscription import OWN_QUEUE_PREFIX
 from .counting import Counts
-from .health_text import broker_state, hub_state
+from .health_text import broker_state, cluster_state, hub_state
 from .history import MESSAGE_RATES, OverviewHistory
 from .hub_counts import FailingCallback, OwnerCounts
 from .queue_counts import SHOWN, TroubledQueue, VhostCounts
 from .trouble import TROUBLES
+
+if TYPE_CHECKING:
+    from ...hub.engine.amqp.engine import AmqpEngine
 
 RATES: Final = {
     **{name: MESSAGE_RATES[name] for name in ("publish", "confirm", "deliver_get", "ack")},
@@ -48,16 +51,21 @@ class Source(NamedTuple):
     subscriptions: SubscriptionStore
     history: OverviewHistory
     uptime_s: float
+    cluster: AmqpEngine | None
+    """The engine, if it is not in this process; figures of messages and objects are its own then,
+    and 0 here."""
 
 
 def snapshot(source: Source, view: View) -> dict[str, Any]:
     vhosts, owners = _visible(source.counts, view)
-    broker, alarms = source.broker, source.broker.alarms
+    broker, alarms, cluster = source.broker, source.broker.alarms, source.cluster
+    if cluster is not None:
+        vhosts = []
     hub = _hub(source, view, vhosts, owners)
     return {
         "at_ms": wall_ms(broker.clock),
         "uptime_s": int(source.uptime_s),
-        "rates": source.history.rates(RATES) if view.sees_rates else {},
+        "rates": source.history.rates(RATES) if view.sees_rates and cluster is None else {},
         "messages": {
             "ready": sum(one.ready for one in vhosts),
             "unacknowledged": sum(one.unacknowledged for one in vhosts),
@@ -76,7 +84,7 @@ def snapshot(source: Source, view: View) -> dict[str, Any]:
             "alarm": alarms.disk,
         },
         "state": [
-            *broker_state(broker),
+            *(broker_state(broker) if cluster is None else cluster_state(cluster)),
             *hub_state(
                 hub["failing"], hub["open_breakers"], hub["dead_letters"], hub["failing_feeds"]
             ),
@@ -117,14 +125,17 @@ def _hub(
                 "tunnels",
             )
         },
-        **_messages_of_callbacks(view, vhosts),
+        **_messages_of_callbacks(source, view, vhosts),
     }  # fmt: skip
 
 
-def _messages_of_callbacks(view: View, vhosts: Sequence[VhostCounts]) -> Mapping[str, int | None]:
+def _messages_of_callbacks(
+    source: Source, view: View, vhosts: Sequence[VhostCounts]
+) -> Mapping[str, int | None]:
     """Returns the numbers of messages that wait for a retry and of dead letters. They are counted
-    by virtual host, so for users who see only what is their own nothing is known."""
-    if view.owner is not None:
+    by virtual host, so for users who see only what is their own nothing is known; nor is it in the
+    queues of a cluster."""
+    if view.owner is not None or source.cluster is not None:
         return {"waiting_retries": None, "dead_letters": None}
     return {
         "waiting_retries": sum(one.retries for one in vhosts),

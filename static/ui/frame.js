@@ -10,7 +10,7 @@ import { follow } from "./lib/live.js";
 import { report } from "./lib/messages.js";
 import { requestsCard } from "./lib/requests.js";
 import { link } from "./lib/router.js";
-import { has, session, signOut } from "./lib/session.js";
+import { has, may, session, signOut } from "./lib/session.js";
 import { state } from "./lib/view.js";
 import { NAVIGATION } from "./routes.js";
 
@@ -44,6 +44,7 @@ async function show(main, links, side, load, context) {
 	links.forEach((element, id) => (id === context.nav ? element.setAttribute("aria-current", "page") : element.removeAttribute("aria-current")));
 	const requests = requestsCard();
 	try {
+		if (!may(context.nav)) throw new ApiError(501, "This hub runs on RabbitMQ, whose management has this page.");
 		const { default: page } = await load().catch(notLoaded);
 		if (context.signal.aborted) return;
 		const drawn = await page(context);
@@ -64,8 +65,8 @@ function notLoaded(error) {
 }
 
 export function problem({ status, message }) {
-	const title = { 0: "Warren does not answer", 404: "Not found" }[status] ?? "This page can't be shown";
-	const way = status === 0 ? button("Try again", () => reload().catch(report), "main") : h("a", { href: "#/" }, "Go to the overview");
+	const title = { 0: "Warren does not answer", 404: "Not found", 501: "Not here" }[status] ?? "This page can't be shown";
+	const way = status === 0 ? button("Try again", () => reload().catch(report), "main") : status === 501 ? h("a", { href: `${session.engine}/${location.hash}` }, "Open it there") : h("a", { href: "#/" }, "Go to the overview");
 	return h("div", { class: "empty" }, h("h1", {}, title), h("p", { class: "problem" }, message), h("p", {}, way));
 }
 
@@ -83,7 +84,7 @@ function sideOf(links, foot) {
 	const side = h("header", { class: "side" });
 	const menu = button(icon("menu"), () => side.toggleAttribute("data-open"), "icon menu", { "aria-label": "Menu" });
 	const groups = NAVIGATION.map(([title, entries]) => {
-		const shown = entries.filter(([, , , tag = "management"]) => has(tag));
+		const shown = entries.filter(([id, , , tag]) => may(id, tag));
 		if (!shown.length) return null;
 		return h("div", {}, title && h("h2", {}, title), h("ul", {}, shown.map(([id, label, drawing]) => {
 			links.set(id, h("a", { href: link(`/${id}`), title: label }, icon(drawing), label));

@@ -15,6 +15,8 @@ from urllib.parse import quote
 import httpx
 import pytest
 
+from tests.browser.browsers import Browser, missing
+from tests.browser.ui.signed_in import SignedInPage
 from tests.hub.feeds.conftest import Client
 from tests.hub.feeds.test_entries import (
     test_the_first_poll_publishes_the_first_newest_entries,
@@ -238,6 +240,24 @@ def test_what_is_elsewhere_says_so(site: Site, path: str) -> None:
     answer = site.http.get(path)
     assert answer.status_code == 501, answer.text
     assert "RabbitMQ" in answer.text
+
+
+def test_the_web_ui_has_the_pages_of_the_hub(site: Site, node: RabbitMQServer) -> None:
+    """And leads to RabbitMQ's management for the others."""
+    if reason := missing("chromium"):
+        pytest.skip(reason)
+    with Browser("chromium") as browser:
+        ui = SignedInPage(browser.new_page(), site.server)
+        ui.open()
+        ui.shows("Live", "#live")
+        assert "Queues" not in ui.page.run("document.querySelector('.side').innerText")
+        ui.go("/queues/%2F/orders")
+        there = ui.page.run("document.querySelector('main a').href")
+        assert there == f"{node.management_url}/#/queues/%2F/orders"
+        ui.go("/welcome")
+        ui.press("Send a sample message")
+        ui.shows("Delivered to this page")
+        assert not browser.close_pages()
 
 
 def test_a_live_reader_gets_what_amqp_programs_publish(site: Site) -> None:

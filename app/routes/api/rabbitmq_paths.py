@@ -9,20 +9,28 @@ from ...problems import Problem
 
 _SERVED: Final = (
     "/hub/", "/auth", "/version", "/whoami", "/logs", "/livelog",
-    "/warren/audit", "/warren/log", "/warren/login", "/warren/logout", "/warren/session",
+    "/warren/audit", "/warren/live", "/warren/log", "/warren/login", "/warren/logout",
+    "/warren/session",
 )  # fmt: skip
 _OBJECTS: Final = "/auth/"
+_PUBLISH: Final = "/publish"
+"""The hub publishes as at `/endpoint`, which takes no session of a browser."""
+_OWN: Final = "/warren/"
 
 
 def is_rabbitmqs(path: str) -> bool:
     """Returns whether RabbitMQ's management API answers a path below `/api`."""
-    return not path.startswith(_SERVED) or path.startswith(_OBJECTS)
+    is_served = path.startswith(_SERVED) or path.endswith(_PUBLISH)
+    return not is_served or path.startswith(_OBJECTS)
 
 
 def ask_rabbitmq(path: str, management_url: str) -> Problem:
     """Returns the 501 for such a path; its member `engine` is where to ask."""
-    detail = (
-        f"this hub runs on RabbitMQ, which has the objects below /api{path}: ask its management "
-        f"API at {management_url}"
-    )
+    ask = f"ask its management API at {management_url}"
+    detail = f"this hub runs on RabbitMQ, which has the objects below /api{path}: {ask}"
+    if path.startswith(_OWN):
+        detail = (
+            f"/api{path} is of messages that Warren stores; this hub runs on RabbitMQ, and for "
+            f"what is stored there {ask}"
+        )
     return Problem(501, detail, title="Not on this engine", members={"engine": management_url})

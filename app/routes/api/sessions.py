@@ -15,7 +15,7 @@ from ...requests.body import read_body
 from ...requests.forms import FORM, JSON, parse_form
 from .body import Body
 from .call import Call
-from .required_tags import ANYBODY, NO_LOGIN
+from .required_tags import ANYBODY, NO_LOGIN, sees
 from .route import GONE, Operation, Routes
 
 MAX_BODY_BYTES = 16_384
@@ -81,12 +81,14 @@ async def _logout(call: Call) -> Response:
 
 
 def _answer(call: Call, opened: OpenSession, headers: dict[str, str] | None = None) -> Response:
-    sessions = call.context.sessions
+    context, sessions = call.context, call.context.sessions
     found = {
         "name": opened.user.name,
         "tags": sorted(opened.user.tags),
         "csrf_token": opened.csrf_token,
         "version": VERSION,
+        "vhosts": sorted(one for one in context.broker.vhosts if sees(opened.user, one)),
+        "engine": context.management_url,
         "idle_s": int(sessions.idle_s),
         "expires_in_s": int(sessions.lasts_s(opened.session)),
     }

@@ -26,10 +26,13 @@ export function path(texts, ...parts) {
 	return texts.map((text, at) => text + (at < parts.length ? encodeURIComponent(parts[at]) : "")).join("");
 }
 
-export function urlOf(where, query = {}) {
+export function searchOf(query = {}) {
 	const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
-	const search = new URLSearchParams(given).toString();
-	return `${HUB}api${where}${search ? `?${search}` : ""}`;
+	return given.length ? `?${new URLSearchParams(given)}` : "";
+}
+
+export function urlOf(where, query) {
+	return `${HUB}api${where}${searchOf(query)}`;
 }
 
 // Returns the answer as JSON, null for none. Throws `ApiError` with the server's own words.

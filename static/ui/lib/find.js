@@ -6,7 +6,7 @@ import { open } from "./dialogs.js";
 import { fill, h } from "./dom.js";
 import { report } from "./messages.js";
 import { link } from "./router.js";
-import { has } from "./session.js";
+import { may, session } from "./session.js";
 
 const SHOWN = 6;
 const TYPING_MS = 150;
@@ -46,11 +46,12 @@ export function find() {
 }
 
 function pagesOf(text) {
-	const shown = NAVIGATION.flatMap(([, entries]) => entries).filter(([, label, , tag = "management"]) => has(tag) && label.toLowerCase().includes(text.toLowerCase()));
+	const shown = NAVIGATION.flatMap(([, entries]) => entries).filter(([id, label, , tag]) => may(id, tag) && label.toLowerCase().includes(text.toLowerCase()));
 	return shown.slice(0, SHOWN).map(([id, label]) => ["page", label, link(`/${id}`)]);
 }
 
 async function objectsOf(name) {
-	const found = await Promise.all(LISTS.map(([, where]) => request("GET", where, { query: { name, page: 1, page_size: SHOWN } })));
-	return LISTS.flatMap(([kind, , words], at) => (found[at].items ?? found[at].subscriptions).map((one) => [kind, ...words(one)]));
+	const lists = LISTS.slice(session.engine ? 2 : 0);
+	const found = await Promise.all(lists.map(([, where]) => request("GET", where, { query: { name, page: 1, page_size: SHOWN } })));
+	return lists.flatMap(([kind, , words], at) => (found[at].items ?? found[at].subscriptions).map((one) => [kind, ...words(one)]));
 }

@@ -1,6 +1,6 @@
 // Routes: the address behind the # is a path with a query, as in #/queues/%2F/orders?tab=messages.
 
-import { ApiError } from "./api.js";
+import { ApiError, searchOf } from "./api.js";
 
 let routes = [];
 let leaving = new AbortController();
@@ -28,11 +28,6 @@ export function address() {
 export function link(base, ...parts) {
 	const query = typeof parts.at(-1) === "object" ? parts.pop() : {};
 	return "#" + [base, ...parts.map(encodeURIComponent)].join("/") + searchOf(query);
-}
-
-function searchOf(query) {
-	const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
-	return kept.length ? `?${new URLSearchParams(kept)}` : "";
 }
 
 export function go(target) {

@@ -2,7 +2,9 @@
 
 import { ApiError, HUB, request, useCsrfToken } from "./api.js";
 
-export const session = { name: "", version: "", tags: [], vhosts: [] };
+// `engine` is the URL of the RabbitMQ that the hub runs on: it has these pages.
+export const session = { name: "", version: "", tags: [], vhosts: [], engine: "" };
+const RABBITMQS = "queues exchanges connections channels users vhosts policies definitions node".split(" ");
 const IMPLIED = { management: ["policymaker", "monitoring", "administrator"], policymaker: ["administrator"], monitoring: ["administrator"] };
 const LAST_USER = "warren-user";
 
@@ -11,9 +13,8 @@ function begin(found) {
 	const last = sessionStorage.getItem(LAST_USER);
 	if (last !== null && last !== found.name) forget();
 	sessionStorage.setItem(LAST_USER, found.name);
-	const { name, version, tags } = found;
-	Object.assign(session, { name, version, tags });
 	useCsrfToken(found.csrf_token);
+	Object.assign(session, found);
 }
 
 // Returns whether there is a session. Throws `ApiError` for anything but a missing one.
@@ -24,13 +25,11 @@ export async function resume() {
 		if (error instanceof ApiError && error.status === 401) return false;
 		throw error;
 	}
-	await loadVhosts();
 	return true;
 }
 
 export async function signIn(name, password) {
 	begin(await request("POST", "/warren/login", { body: { name, password } }));
-	await loadVhosts();
 }
 
 export async function signOut() {
@@ -44,13 +43,12 @@ function forget() {
 	history.replaceState(null, "", "#/");
 }
 
-export async function loadVhosts() {
-	const found = has("management") ? await request("GET", "/vhosts", { query: { columns: "name" } }) : [];
-	session.vhosts = found.map((one) => one.name).sort();
-}
-
 export function has(tag) {
 	return session.tags.includes(tag) || (IMPLIED[tag] ?? []).some((one) => session.tags.includes(one));
+}
+
+export function may(page, tag = "management") {
+	return has(tag) && !(session.engine && RABBITMQS.includes(page));
 }
 
 export function endpoint(facet, vhost, kind, name) {

@@ -81,7 +81,7 @@ export default function liveConsole({ query, signal }) {
 	}
 	function typed(event) {
 		draw();
-		if (event.target === key) return;
+		if (event.target === key || session.engine) return;
 		clearTimeout(timer);
 		timer = setTimeout(() => attempt(() => suggest(names, place(), name.value, signal)), TYPING_MS);
 	}

@@ -1,6 +1,6 @@
 // Definitions: export as one file, import of one with a look at what it holds first.
 
-import { act, attempt, button, buttons, card, counted, facts, fill, get, h, has, heading, loadVhosts, notice, path, post, select, session, side, state } from "../lib/kit.js";
+import { act, attempt, button, buttons, card, counted, facts, fill, get, h, has, heading, notice, path, post, resume, select, session, side, state } from "../lib/kit.js";
 
 const SECTIONS = ["vhosts", "users", "permissions", "topic_permissions", "parameters", "global_parameters", "policies", "exchanges", "queues", "bindings"];
 const ABOUT = "Virtual hosts, users, permissions, policies, exchanges, queues and bindings as one document, as RabbitMQ writes and reads it. Messages are not in it.";
@@ -55,7 +55,7 @@ function importing() {
 		if (!is_done) return;
 		fill(shown, left.length ? notice("warn", state(`${counted(left.length, "thing")} left out`, "warn"), h("ul", {}, left.map((one) => h("li", {}, one)))) : null);
 		file.value = "";
-		await attempt(loadVhosts);
+		await attempt(resume);
 	}
 	return [h("p", {}, "A file of Warren or of RabbitMQ."), choice, file, shown];
 }

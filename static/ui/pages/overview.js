@@ -1,6 +1,6 @@
 // The overview: is everything all right, what flows, and what is stuck.
 
-import { answer, bare, bytes, card, chart, count, follow, grid, h, heading, link, live, meter, notice, pageLink, patch, RANGE_S, rate, section, select, setQuery, showRange, side, stack, state, tiles, wrapped } from "../lib/kit.js";
+import { answer, bare, bytes, card, chart, count, facts, follow, grid, h, heading, link, live, meter, notice, pageLink, patch, RANGE_S, rate, section, select, session, setQuery, showRange, side, stack, state, tiles, wrapped } from "../lib/kit.js";
 
 const CHARTS = [
 	["Messages", [["publish", "Published", 1], ["deliver_get", "Delivered", 2], ["ack", "Acked", 3]], rate],
@@ -13,7 +13,7 @@ const QUEUES = [{ label: "Queue", wide: true }, { label: "Why" }, { label: "Mess
 const CALLBACKS = [{ label: "Callback", wide: true }, { label: "Last error", clip: true }, { label: "Failures", end: true }];
 
 export default function overview({ query, signal }) {
-	const charts = CHARTS.map(([title, lines, text]) => [lines, chart({ title, text, lines: lines.map(([, label, color]) => ({ label, color })) })]);
+	const charts = (session.engine ? CHARTS.slice(1, 2) : CHARTS).map(([title, lines, text]) => [lines, chart({ title, text, lines: lines.map(([, label, color]) => ({ label, color })) })]);
 	const range = select(RANGES, query.range ?? String(RANGE_S), { "aria-label": "Time of the charts", onchange: () => {
 		setQuery({ range: range.value === String(RANGE_S) ? undefined : range.value });
 		showRange(Number(range.value));
@@ -25,7 +25,7 @@ export default function overview({ query, signal }) {
 		if (!snapshot) return;
 		if (history) for (const [lines, drawing] of charts) drawing.show([history.times, ...lines.map(([name]) => history.series[name] ?? [])]);
 		says.say(...summary(snapshot));
-		patch(page, stack(words(snapshot.state)), rates(snapshot), side(charts.map(([, drawing]) => card(null, drawing)), card("Server", resources(snapshot), objects(snapshot))),
+		patch(page, stack(words(snapshot.state)), rates(snapshot), side(charts.map(([, drawing]) => card(null, drawing)), card("Server", !session.engine && resources(snapshot), objects(snapshot))),
 			side(queues(snapshot.queues), callbacks(snapshot.callbacks)));
 	}
 
@@ -33,7 +33,7 @@ export default function overview({ query, signal }) {
 	signal.addEventListener("abort", () => showRange(RANGE_S));
 	follow(draw, signal);
 	draw(live);
-	return [heading("Overview", { about: says, actions: [range, h("a", { class: "button", href: "#/welcome" }, "Send a sample message")] }), page];
+	return [heading("Overview", { about: says, actions: [range, session.engine && h("a", { class: "button", href: session.engine }, "RabbitMQ"), h("a", { class: "button", href: "#/welcome" }, "Send a sample message")] }), page];
 }
 
 function summary({ state: lines, troubled_queues: queues, hub, rates: { publish, deliver_get: deliver } }) {
@@ -56,7 +56,7 @@ function rates({ rates: now, messages, hub }) {
 		["Ready", count(messages.ready), sorted("messages_ready")], ["Unacked", count(messages.unacknowledged), sorted("messages_unacknowledged")],
 		["Webhooks", rate(hub.rates.delivered), "#/deliveries"], ["Retries waiting", count(hub.waiting_retries), link("/deliveries", { outcome: "retried" })],
 		["Dead letters", count(hub.dead_letters), "#/dead-letters"],
-	]);
+	].slice(session.engine ? 4 : 0));
 }
 
 function objects({ objects: now, hub }) {
@@ -64,7 +64,7 @@ function objects({ objects: now, hub }) {
 		["Connections", count(now.connections), "#/connections"], ["Channels", count(now.channels), "#/channels"], ["Consumers", count(now.consumers), link("/queues", { sort: "consumers", sort_reverse: "true" })],
 		["Exchanges", count(now.exchanges), "#/exchanges"], ["Queues", count(now.queues), "#/queues"],
 		["Subscriptions", count(hub.subscriptions), "#/subscriptions"], ["Feeds", count(hub.feeds), "#/feeds"], ["Tunnels", count(hub.tunnels), "#/tunnels"],
-	]);
+	].slice(session.engine ? 5 : 0));
 }
 
 function queues(rows) {
@@ -79,7 +79,8 @@ function callbacks(rows) {
 
 function resources({ memory, disk }) {
 	const share = memory.used_bytes / memory.limit_bytes;
-	return h("dl", { class: "facts" },
-		h("dt", {}, "Memory for messages"), h("dd", {}, meter(share, memory.alarm ? "bad" : share > 0.8 ? "warn" : ""), h("small", {}, `${bytes(memory.used_bytes)}; publishers wait above ${bytes(memory.limit_bytes)}`)),
-		h("dt", {}, "Free disk"), h("dd", {}, bytes(disk.free_bytes), " ", h("small", {}, `publishers wait below ${bytes(disk.limit_bytes)}`)));
+	return facts([
+		["Memory for messages", [meter(share, memory.alarm ? "bad" : share > 0.8 ? "warn" : ""), h("small", {}, `${bytes(memory.used_bytes)}; publishers wait above ${bytes(memory.limit_bytes)}`)]],
+		["Free disk", [bytes(disk.free_bytes), " ", h("small", {}, `publishers wait below ${bytes(disk.limit_bytes)}`)]],
+	]);
 }

@@ -1,6 +1,6 @@
 // One virtual host: what it is for, its limits, and who may enter.
 
-import { act, button, card, count, done, facts, formDialog, get, go, h, has, heading, history, link, loadVhosts, path, post, put, rate, remove, state, tag, tiles, watch, windowOf } from "../lib/kit.js";
+import { act, button, card, count, done, facts, formDialog, get, go, h, has, heading, history, link, path, post, put, rate, remove, resume, state, tag, tiles, watch, windowOf } from "../lib/kit.js";
 import { permissionCards } from "./access.js";
 import { limitFields, limitText, putLimits } from "./limits.js";
 import { QUEUE_TYPES } from "./vhosts.js";
@@ -55,6 +55,6 @@ function change(vhost, limits) {
 async function drop(name) {
 	const text = "All of its exchanges, queues and messages, subscriptions and feeds are deleted.";
 	if (!(await act({ act: `Delete the virtual host ${name}`, text, typed: name }, () => remove(path`/vhosts/${name}`), `Deleted the virtual host ${name}.`))) return;
-	await loadVhosts();
+	await resume();
 	go("#/vhosts");
 }

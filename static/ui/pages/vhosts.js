@@ -1,4 +1,4 @@
-import { button, column, done, formDialog, go, has, heading, link, loadVhosts, pageLink, pages, path, put, table, tag } from "../lib/kit.js";
+import { button, column, done, formDialog, go, has, heading, link, pageLink, pages, path, put, resume, table, tag } from "../lib/kit.js";
 
 export const QUEUE_TYPES = ["classic", "quorum", "stream"];
 const COLUMNS = [
@@ -22,7 +22,7 @@ function add() {
 		fields: [{ name: "name", label: "Name", required: true }, { name: "default_queue_type", label: "Type of new queues", type: "select", options: QUEUE_TYPES }, { name: "description", label: "Description", wide: true }],
 		submit: async ({ name, ...body }) => {
 			await put(path`/vhosts/${name}`, body);
-			await loadVhosts();
+			await resume();
 			done(`Created the virtual host ${name}; you may do everything in it.`);
 			go(link("/vhosts", name));
 		},
