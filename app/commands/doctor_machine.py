@@ -25,7 +25,7 @@ def look_at_machine(settings: Settings, served: Container[int]) -> Iterator[Find
     Warren that runs on this machine."""
     yield _files()
     yield from _data(Path(settings.data))
-    for name in ("amqp", "http"):
+    for name in ("amqp", "http") if settings.engine_address() is None else ("http",):
         port = getattr(settings, f"{name}_port")
         if port in served:
             yield ok(f"port {port} ({name})", "is that of the server that runs here")

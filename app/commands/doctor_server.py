@@ -19,13 +19,15 @@ from .login import Login
 CLOCK_OFF_S: Final = 5.0
 FILES_SHARE: Final = 0.8
 _FAILING_SHOWN: Final = 5
+_ENGINE: Final = "engine"
+"""The member of a refusal by a hub on RabbitMQ that says where to ask instead."""
 
 
 def look_at_server(api: ApiClient) -> Iterator[Finding]:
     """Yields findings about a server; only one if it can't be reached or the login is wrong."""
     subject = f"server {api.login.url}"
     try:
-        overview = api.get("/api/overview")
+        overview = _overview(api)
     except Unreachable as error:
         yield problem(subject, str(error), "start it, or give --url")
         return
@@ -47,10 +49,22 @@ def ports_here(api: ApiClient) -> set[int]:
     if not _is_loopback(urlsplit(api.login.url).hostname or ""):
         return set()
     try:
-        overview = api.get("/api/overview")
+        overview = _overview(api)
     except (RequestRefused, Unreachable):
         return set()  # which look_at_server reports
     return {one["port"] for one in overview.get("listeners", ())} if _is_warren(overview) else set()
+
+
+def _overview(api: ApiClient) -> Any:
+    """Returns the overview; where RabbitMQ has that, what is known without it."""
+    try:
+        return api.get("/api/overview")
+    except RequestRefused as error:
+        if _ENGINE not in error.document:
+            raise
+    version = api.get("/api/version")["warren"]
+    listeners = [{"port": urlsplit(api.login.url).port}]
+    return {"product_name": "Warren", "product_version": version, "listeners": listeners}
 
 
 def _is_warren(overview: object) -> TypeGuard[dict[str, Any]]:
@@ -58,11 +72,15 @@ def _is_warren(overview: object) -> TypeGuard[dict[str, Any]]:
 
 
 def _permitted(look: Callable[[ApiClient], Iterator[Finding]], api: ApiClient) -> Iterator[Finding]:
-    """Yields what a check finds, or that the user may not look."""
+    """Yields what a check finds, or that the user may not look, or where to."""
+    subject = look.__name__.strip("_")
     try:
         yield from look(api)
     except RequestRefused as error:
-        yield warning(look.__name__.strip("_"), str(error), "use an administrator's login")
+        if engine := error.document.get(_ENGINE):
+            yield ok(subject, f"not looked at: RabbitMQ has it, with its management at {engine}")
+        else:
+            yield warning(subject, str(error), "use an administrator's login")
 
 
 def _version(subject: str, version: str) -> Finding:

@@ -26,6 +26,7 @@ from tests.support.http import Answer, Callback
 from tests.support.hub_on_rabbitmq import PASSWORD, USER, HubOnRabbitMQ, ask, permit, put
 from tests.support.process import wait_until
 from tests.support.rabbitmq import RabbitMQServer
+from warrenmq.app.cli import run
 
 from . import frames, raw
 from .test_hub_promises import (
@@ -258,6 +259,18 @@ def test_the_web_ui_has_the_pages_of_the_hub(site: Site, node: RabbitMQServer) -
         ui.press("Send a sample message")
         ui.shows("Delivered to this page")
         assert not browser.close_pages()
+
+
+def test_the_doctor_looks_at_the_hub(
+    site: Site, node: RabbitMQServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(["doctor", "--json", "--url", site.server.http_url])
+    lines = map(json.loads, capsys.readouterr().out.splitlines())
+    found = {one["subject"]: (one["level"], one["text"]) for one in lines}
+    assert found[f"server {site.server.http_url}"][0] == "ok"
+    level, text = found["connections"]
+    assert level == "ok" and node.management_url in text
+    assert "dead letters" in found
 
 
 def test_a_live_reader_gets_what_amqp_programs_publish(site: Site) -> None:
