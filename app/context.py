@@ -50,7 +50,7 @@ class Context:
     setup_link: SetupLink | None = None
     """None if an administrator could log in over HTTP when the server started."""
     snapshots: Snapshots | None = None
-    """None for a broker that stores nothing on disk."""
+    """None where no server runs."""
     overview: LiveOverview | None = None
     """None where no server runs."""
     management_url: str = ""

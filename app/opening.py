@@ -94,6 +94,7 @@ async def open_cluster(
     say: Callable[[str], None],
 ) -> OpenedEngine:
     """Connects to the cluster. The stack ends the connections. Raises as `connect`."""
+    clear(startup.directory)
     log = startup.directory / LOG
     if log.exists():
         say(f"{log} is of the embedded engine, and is not served")

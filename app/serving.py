@@ -68,10 +68,7 @@ class HttpServing:
         """Returns what every route needs; `log` has the last lines of the log."""
         startup, assembly, opened = self._startup, self.assembly, self.assembly.opened
         settings, sockets, broker = startup.settings, startup.sockets, opened.broker
-        snapshots = None
-        if opened.store is not None:
-            storage = assembly.hub.storage
-            snapshots = Snapshots(startup.directory, broker, opened.store, storage)
+        snapshots = Snapshots(startup.directory, broker, opened.store, assembly.hub.storage)
         return Context(
             engine=opened.engine,
             hub=assembly.hub,

@@ -58,10 +58,11 @@ class ServerSnapshot:
 
 
 class Snapshots:
-    """Makes and removes the snapshots of one server."""
+    """Makes and removes the snapshots of one server; `store` is None where a cluster has the
+    messages."""
 
     def __init__(
-        self, directory: Path, broker: Broker, store: DurableStore, storage: Storage
+        self, directory: Path, broker: Broker, store: DurableStore | None, storage: Storage
     ) -> None:
         self._directory = directory
         self._broker = broker
@@ -119,21 +120,24 @@ class Snapshots:
         # would have left both so.
         database = self._storage.snapshot()
         try:
-            with self._store.cut() as cut:
-                await self._committed()
-                await asyncio.to_thread(self._link_all, folder, cut.names)
+            if self._store is None:
+                await asyncio.to_thread(self._link_others, folder)
+            else:
+                with self._store.cut() as cut:
+                    await self._committed(self._store)
+                    await asyncio.to_thread(self._link_all, folder, cut.names)
             if database is not None:
                 await asyncio.to_thread(_copy, database, folder / DATABASE_NAME)
         finally:
             if database is not None:
                 database.close()
 
-    async def _committed(self) -> None:
+    async def _committed(self, store: DurableStore) -> None:
         """Returns when the store has written all up to now. Raises `Problem` 507."""
-        commit, decided = self._store.barrier(), asyncio.Event()
+        commit, decided = store.barrier(), asyncio.Event()
         self._broker.commits.when_decided(commit, decided.set)
         await decided.wait()
-        if commit > self._store.progress.committed:
+        if commit > store.progress.committed:
             raise low_on_disk()
 
     def _link_all(self, folder: Path, names: Callable[[], Iterable[str]]) -> None:
@@ -148,6 +152,11 @@ class Snapshots:
                 if attempt == LINK_ATTEMPTS - 1:
                     raise
                 shutil.rmtree(log)
+        self._link_others(folder)
+
+    def _link_others(self, folder: Path) -> None:
+        """Links the key, and staged rows."""
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         staged = (self._directory / STAGED_NAME).glob("*/*")
         for path in (self._directory / KEY_NAME, *staged):
             _link(path, folder / path.relative_to(self._directory))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from ...core.counted import counted
 from ...core.errors import ConfigError
-from ...core.store.offline import LOG
 from . import backup_files
 from .client import ApiClient, segments
 from .exit_codes import CommandError, reason_of
@@ -91,7 +91,7 @@ def _contents(manifest: backup_files.BackupManifest) -> str:
 
 def _size(source: Path) -> int:
     """Raises `CommandError` if the snapshot can't be read here."""
-    if not (source / LOG).is_dir():
+    if not os.access(source, os.R_OK | os.X_OK):
         raise CommandError(
             f"{source} can't be read here: run this command on the server's machine, as the user "
             "of the server"

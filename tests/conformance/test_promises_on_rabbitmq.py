@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 from urllib.parse import quote
 
 import httpx
@@ -271,6 +272,20 @@ def test_the_doctor_looks_at_the_hub(
     level, text = found["connections"]
     assert level == "ok" and node.management_url in text
     assert "dead letters" in found
+
+
+def test_a_backup_has_what_the_hub_stores(
+    site: Site, callback: Callback, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exchange = site.exchange()
+    site.subscribe(exchange, callback)
+    backup, data = tmp_path / "backup", tmp_path / "data"
+    assert run(["backup", str(backup), "--url", site.server.http_url]) == 0, capsys.readouterr()
+    assert run(["restore", str(backup), "--data", str(data)]) == 0
+    with closing(sqlite3.connect(data / "hub.sqlite3")) as database:
+        found = database.execute("SELECT source_name FROM subscriptions").fetchall()
+    assert (exchange[2:],) in found
+    assert (data / "hub.key").exists()
 
 
 def test_a_live_reader_gets_what_amqp_programs_publish(site: Site) -> None:

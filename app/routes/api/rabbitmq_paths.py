@@ -10,7 +10,7 @@ from ...problems import Problem
 _SERVED: Final = (
     "/hub/", "/auth", "/version", "/whoami", "/logs", "/livelog",
     "/warren/audit", "/warren/live", "/warren/log", "/warren/login", "/warren/logout",
-    "/warren/session",
+    "/warren/session", "/warren/snapshots",
 )  # fmt: skip
 _OBJECTS: Final = "/auth/"
 _PUBLISH: Final = "/publish"
@@ -26,11 +26,8 @@ def is_rabbitmqs(path: str) -> bool:
 
 def ask_rabbitmq(path: str, management_url: str) -> Problem:
     """Returns the 501 for such a path; its member `engine` is where to ask."""
-    ask = f"ask its management API at {management_url}"
-    detail = f"this hub runs on RabbitMQ, which has the objects below /api{path}: {ask}"
-    if path.startswith(_OWN):
-        detail = (
-            f"/api{path} is of messages that Warren stores; this hub runs on RabbitMQ, and for "
-            f"what is stored there {ask}"
-        )
+    has = "without" if path.startswith(_OWN) else "which has the objects below"
+    detail = (
+        f"this hub runs on RabbitMQ, {has} /api{path}: ask its management API at {management_url}"
+    )
     return Problem(501, detail, title="Not on this engine", members={"engine": management_url})
