@@ -52,7 +52,7 @@ IDENTITY: Final[Sequence[Family[Scrape]]] = (
     ),
 )  # fmt: skip
 
-FAMILIES: Final[Sequence[Family[Scrape]]] = (
+PROCESS: Final[Sequence[Family[Scrape]]] = (
     *IDENTITY,
     gauge("rabbitmq_erlang_uptime_seconds", "How long the server has run",
         lambda scrape: scrape.server.monitor.uptime_s,
@@ -61,6 +61,24 @@ FAMILIES: Final[Sequence[Family[Scrape]]] = (
         "rabbitmq_process_resident_memory_bytes", "Resident memory of the process",
         lambda scrape: scrape.server.broker.alarms.reading.rss_bytes or 0,
     ),
+    gauge("rabbitmq_process_open_fds", "Open files and sockets", _open_files),
+    gauge(
+        "rabbitmq_process_max_fds", "Files and sockets that the process may open",
+        lambda _: _max_files(),
+    ),
+    histogram(
+        "warren_event_loop_lag_seconds", "How late the event loop was, seen ten times a second",
+        lambda scrape: scrape.server.monitor.lag_s,
+    ),
+    histogram(
+        "warren_garbage_collector_pause_seconds", "Passes of the garbage collector",
+        lambda scrape: scrape.server.monitor.collector_s,
+    ),
+)  # fmt: skip
+"""Those that hold on each engine."""
+
+FAMILIES: Final[Sequence[Family[Scrape]]] = (
+    *PROCESS,
     gauge(
         "rabbitmq_resident_memory_limit_bytes",
         "Accounted memory from which publishers have to wait; 0: no limit",
@@ -74,11 +92,6 @@ FAMILIES: Final[Sequence[Family[Scrape]]] = (
         "rabbitmq_disk_space_available_limit_bytes",
         "Free space below which publishers have to wait; 0: no limit",
         lambda scrape: scrape.server.broker.alarms.bounds.disk_free,
-    ),
-    gauge("rabbitmq_process_open_fds", "Open files and sockets", _open_files),
-    gauge(
-        "rabbitmq_process_max_fds", "Files and sockets that the process may open",
-        lambda _: _max_files(),
     ),
     gauge(
         "rabbitmq_process_open_tcp_sockets", "Open AMQP connections",
@@ -114,14 +127,6 @@ FAMILIES: Final[Sequence[Family[Scrape]]] = (
     gauge(
         "warren_message_memory_bytes", "Memory of messages",
         lambda scrape: scrape.server.broker.memory.resident_bytes,
-    ),
-    histogram(
-        "warren_event_loop_lag_seconds", "How late the event loop was, seen ten times a second",
-        lambda scrape: scrape.server.monitor.lag_s,
-    ),
-    histogram(
-        "warren_garbage_collector_pause_seconds", "Passes of the garbage collector",
-        lambda scrape: scrape.server.monitor.collector_s,
     ),
     histogram(
         "warren_log_sync_seconds", "How long the disk took to sync the log",

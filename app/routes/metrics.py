@@ -33,7 +33,7 @@ from ..metrics.message_families import FAMILIES as OF_MESSAGES
 from ..metrics.object_family import AnyGroup, once
 from ..metrics.object_groups import CLUSTER_GROUPS, GROUPS
 from ..metrics.server_families import FAMILIES as OF_SERVER
-from ..metrics.server_families import IDENTITY
+from ..metrics.server_families import IDENTITY, PROCESS
 from ..metrics.sources import ScrapedServer
 from ..metrics.totals import Scrape, scrape
 from ..problems import Problem
@@ -45,7 +45,7 @@ AGGREGATED: Final = (*PER_OBJECT, *OBJECT_TOTALS)
 PREFIX, DETAILED, CLUSTER = "rabbitmq_", "rabbitmq_detailed_", "rabbitmq_cluster_"
 OF_ENGINE: Final = frozenset(("warren_retries_waiting", "warren_dead_letters"))
 """Families of the hub that are counted in the embedded engine's queues."""
-ON_RABBITMQ: Final = (*IDENTITY, *(one for one in OF_HUB if one.name not in OF_ENGINE))
+ON_RABBITMQ: Final = (*PROCESS, *(one for one in OF_HUB if one.name not in OF_ENGINE))
 """All families where a RabbitMQ cluster is the engine: the nodes there have the others."""
 TOTALS: Final[Mapping[str, Sequence[Family[Scrape]]]] = {
     "connection_churn_metrics": [

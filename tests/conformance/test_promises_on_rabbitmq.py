@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 from collections import Counter
@@ -272,6 +273,15 @@ def test_the_doctor_looks_at_the_hub(
     level, text = found["connections"]
     assert level == "ok" and node.management_url in text
     assert "dead letters" in found
+
+
+def test_metrics_are_those_of_the_hub_and_its_process(site: Site) -> None:
+    text = site.http.get("/metrics").text
+    for name in ("warren_subscriptions", "warren_event_loop_lag_seconds_count"):
+        assert f"\n{name}" in text
+    memory = re.search(r"^rabbitmq_process_resident_memory_bytes (\d+)", text, re.MULTILINE)
+    assert memory is not None and int(memory[1]) > 0
+    assert "rabbitmq_queues" not in text
 
 
 def test_a_backup_has_what_the_hub_stores(
