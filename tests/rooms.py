@@ -213,7 +213,7 @@ RUNS = {
     "core.resources core.server core.wire hub.audit.documents",
     "app.responses": "app.problems app.requests core.errors hub.engine.port hub.requests",
     "app.manual": "app.responses.error_pages",
-    "app.overview": "core.auth.reserved core.broker core.clock core.counted core.queue "
+    "app.overview": "core.auth.reserved core.broker core.clock core.counted core.errors core.queue "
     "core.resources core.server.loop_monitor "
     "core.statistics core.vhost hub.attempts.attempt hub.delivery.breaker hub.delivery.envelope "
     "hub.engine hub.feeds hub.service hub.subscriptions.active hub.subscriptions.delivery_state "

@@ -14,6 +14,7 @@ from ...core.broker import Broker
 from ...core.server.loop_monitor import LoopMonitor
 from ...hub.attempts.attempt import AttemptOutcome
 from ...hub.service import Hub
+from .cluster import Cluster
 from .counting import Counting
 from .history import HistoryDocument, OverviewHistory
 from .node_figures import node_figures
@@ -43,7 +44,7 @@ class LiveOverview:
         self._broker = broker
         self._hub = hub
         self._monitor = monitor
-        self._cluster = cluster
+        self._cluster = None if cluster is None else Cluster(cluster)
         self._counting = Counting(broker, hub)
         self.samples = OverviewHistory(broker)
         self._encoded: dict[View, bytes] = {}
@@ -64,6 +65,8 @@ class LiveOverview:
         """Ends all readers."""
         self.is_closed = True
         self._made.set()
+        if self._cluster is not None:
+            self._cluster.stop()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -137,6 +140,8 @@ class LiveOverview:
         if self.reader_count or self._unread_periods >= UNREAD_PERIODS:
             self._unread_periods = 0
             await self._counting.advance()
+        if self._cluster is not None and self.reader_count:
+            self._cluster.refresh()
         self.samples.add(self._values())
         self._encoded.clear()
         self._is_fresh = self.reader_count > 0

@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ...core.broker import Broker
 from ...core.clock import wall_ms
 from ...hub.subscriptions.store import SubscriptionStore
 from ...hub.subscriptions.subscription import OWN_QUEUE_PREFIX
+from .cluster import Cluster
 from .counting import Counts
 from .health_text import broker_state, cluster_state, hub_state
 from .history import MESSAGE_RATES, OverviewHistory
 from .hub_counts import FailingCallback, OwnerCounts
 from .queue_counts import SHOWN, TroubledQueue, VhostCounts
 from .trouble import TROUBLES
-
-if TYPE_CHECKING:
-    from ...hub.engine.amqp.engine import AmqpEngine
 
 RATES: Final = {
     **{name: MESSAGE_RATES[name] for name in ("publish", "confirm", "deliver_get", "ack")},
@@ -51,7 +49,7 @@ class Source(NamedTuple):
     subscriptions: SubscriptionStore
     history: OverviewHistory
     uptime_s: float
-    cluster: AmqpEngine | None
+    cluster: Cluster | None
     """The engine, if it is not in this process; figures of messages and objects are its own then,
     and 0 here."""
 
@@ -84,7 +82,7 @@ def snapshot(source: Source, view: View) -> dict[str, Any]:
             "alarm": alarms.disk,
         },
         "state": [
-            *(broker_state(broker) if cluster is None else cluster_state(cluster)),
+            *(broker_state(broker) if cluster is None else cluster_state(cluster.engine)),
             *hub_state(
                 hub["failing"], hub["open_breakers"], hub["dead_letters"], hub["failing_feeds"]
             ),
@@ -133,10 +131,12 @@ def _messages_of_callbacks(
     source: Source, view: View, vhosts: Sequence[VhostCounts]
 ) -> Mapping[str, int | None]:
     """Returns the numbers of messages that wait for a retry and of dead letters. They are counted
-    by virtual host, so for users who see only what is their own nothing is known; nor is it in the
-    queues of a cluster."""
-    if view.owner is not None or source.cluster is not None:
+    by virtual host, so for users who see only what is their own nothing is known. On a
+    cluster retries are not counted."""
+    if view.owner is not None:
         return {"waiting_retries": None, "dead_letters": None}
+    if source.cluster is not None:
+        return {"waiting_retries": None, "dead_letters": source.cluster.dead_letters}
     return {
         "waiting_retries": sum(one.retries for one in vhosts),
         "dead_letters": sum(one.dead_letters for one in vhosts),

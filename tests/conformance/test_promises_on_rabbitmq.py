@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from urllib.parse import quote
 
@@ -273,6 +274,19 @@ def test_the_doctor_looks_at_the_hub(
     level, text = found["connections"]
     assert level == "ok" and node.management_url in text
     assert "dead letters" in found
+
+
+def test_the_overview_counts_dead_letters(hasty: Site, callback: Callback) -> None:
+    exchange = hasty.exchange()
+    callback.script(Answer(500))
+    hasty.subscribe(exchange, callback)
+    hasty.publish(exchange)
+    stored = "/api/hub/dead-letters"
+    wait_until(lambda: hasty.http.get(stored).json()["total_count"] > 0, WAIT_S, "a dead letter")
+    with hasty.http.stream("GET", "/api/warren/live") as live:
+        data = (one.removeprefix("data: ") for one in live.iter_lines() if "at_ms" in one)
+        hubs = (json.loads(one)["hub"] for one in islice(data, 60))
+        assert any(one["dead_letters"] for one in hubs)
 
 
 def test_metrics_are_those_of_the_hub_and_its_process(site: Site) -> None:
