@@ -103,7 +103,7 @@ class HttpGuard(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.flow = _Flow(transport)
-        self._progress = ProgressTimer(self.loop, self._meter, self.flow, self._refuse)
+        self._progress = ProgressTimer(self.loop, self._meter, self._is_our_turn, self._refuse)
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -170,6 +170,11 @@ class HttpGuard(HttpToolsProtocol):
 
     def _must_wait(self) -> bool:
         return bool(self.pipeline) or (self._is_undecided and not self._meter.is_reading)
+
+    def _is_our_turn(self) -> bool:
+        """Whether the client waits: nothing is read, or `100 Continue` has not been sent."""
+        is_expected = self._meter.in_body and self.cycle.waiting_for_100_continue
+        return self.flow.read_paused or is_expected
 
     def _parse(self, data: bytes) -> None:
         self._unset_keepalive_if_required()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from uvicorn.protocols.http.flow_control import FlowControl
-
 from ..problems import Problem
 from .meter import RequestMeter
 
@@ -16,19 +14,22 @@ MIN_BODY_BYTES = 10 * 1024
 
 
 class ProgressTimer:
-    """Calls `on_stall` with a `Problem` 408 unless the request makes progress."""
+    """Calls `on_stall` with a `Problem` 408 unless the request makes progress, or `is_our_turn`:
+    the client waits for the server."""
 
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
         meter: RequestMeter,
-        flow: FlowControl,
+        is_our_turn: Callable[[], bool],
         on_stall: Callable[[Problem], None],
     ) -> None:
         self._loop = loop
         self._meter = meter
-        self._flow = flow
+        self._is_our_turn = is_our_turn
         self._on_stall = on_stall
+        self._was_our_turn = False
+        """At the last check: the time until the next one was not all the client's."""
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -42,10 +43,11 @@ class ProgressTimer:
             self._timer = None
 
     def check(self) -> None:
-        """Starts the timer again if there was progress, or if the server does not read."""
+        """Starts the timer again if there was progress, or if none could be."""
         self.stop()
         progress = self._meter.take_progress()
-        if self._flow.read_paused:
+        was_our_turn, self._was_our_turn = self._was_our_turn, self._is_our_turn()
+        if was_our_turn or self._was_our_turn:
             self.start()
         elif self._meter.in_head:
             self._on_stall(Problem(408, f"the head was not complete within {MAX_STALL_S:.0f} s"))

@@ -50,6 +50,8 @@ class Echo:
                 await asyncio.sleep(0)
             self.bodies.append(b"gone")
             return
+        if scope["path"] == "/late":
+            await self.go.wait()
         body = await read_body(receive, 10**9, PartialContents(), "anybody")
         await self.go.wait()
         self.bodies.append(body)
@@ -237,6 +239,22 @@ class TestBody:
         monkeypatch.setattr(http_progress, "MAX_STALL_S", 0.1)
         refused(await echo.exchange(self.sized(10, declared=20)), 408)
         assert echo.bodies == []
+
+    async def test_one_that_was_not_asked_for_yet(
+        self, echo: Echo, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(http_progress, "MAX_STALL_S", 0.1)
+        echo.go.clear()
+        reader, writer = await asyncio.open_connection("127.0.0.1", echo.port)
+        expecting = b"Expect: 100-continue\r\nContent-Length: 1\r\n"
+        writer.write(close(b"POST /late HTTP/1.1\r\n" + HOST + expecting))
+        # Another connection has been refused in the meantime.
+        refused(await echo.exchange(b"GET / HTTP/1.1\r\nHost: h"), 408)
+        echo.go.set()
+        assert b" 100 " in await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"x")
+        assert (await asyncio.wait_for(reader.read(), 10)).endswith(b"/late 1")
+        writer.close()
 
     async def test_endless_after_an_early_answer(self, echo: Echo) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", echo.port)
