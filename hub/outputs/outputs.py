@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ...core.clock import Clock
-from ...core.errors import WarrenError, access_refused
+from ...core.errors import WarrenError, access_refused, not_found
 from ..engine.port import Engine
 from ..errors import BadRequest, HubError, SourceMissing
 from ..feeds.feeds import Feeds
@@ -184,6 +184,15 @@ class Outputs:
         async with self._locks.of(output.key):
             if self.get(output.key) is not None:
                 await self._tasks.complete(self._remove(output))
+
+    async def make_token(self, output: Output, name: str) -> tuple[OutputToken, str]:
+        """Makes a token, as `OutputTokens.make`. Raises `ChannelError` 404 for an output that was
+        removed, also if there is another one of its name."""
+        async with self._locks.of(output.key):
+            found = self.get(output.key)
+            if found is None or found.made_at != output.made_at:
+                raise not_found(f"{output.key} was removed")
+            return await self.tokens.make(output.key, name)
 
     async def revoke(self, token: OutputToken) -> None:
         """Revokes a token, durably when it returns. After `StorageFailed` it is still valid."""

@@ -83,7 +83,7 @@ async def _make_token(call: Call) -> Response:
     The body needs `name`, that of the partner."""
     output = _find(call)
     name = (await call.body()).text("name")
-    made, secret = await call.context.hub.outputs.tokens.make(output.key, name)
+    made, secret = await call.context.hub.outputs.make_token(output, name)
     links = document_links(call, *output.key)
     created = {
         **_token(made),

@@ -456,6 +456,21 @@ def own_links(document: httpx.Response) -> dict[str, str]:
     return {one.rel: one.href for one in links if one.rel in ("self", "next")}
 
 
+def test_a_token_of_an_output_that_is_removed_meanwhile(
+    warren: WarrenServer, http: httpx.Client
+) -> None:
+    define(http, "brief", **NEWS, visibility="token")
+
+    def body() -> Iterator[bytes]:
+        yield b'{"name":'
+        with httpx.Client(base_url=warren.http_url, auth=http.auth) as other:
+            other.delete("/api/hub/outputs/brief").raise_for_status()
+        yield b'"Acme"}'
+
+    refused = http.post("/api/hub/outputs/brief/tokens", content=body())
+    assert (refused.status_code, "removed" in refused.text) == (404, True)
+
+
 def test_tokens_of_partners(warren: WarrenServer, http: httpx.Client) -> None:
     define(http, "paid", **NEWS, visibility="token")
     made = http.post("/api/hub/outputs/paid/tokens", json={"name": "Acme"})
