@@ -110,6 +110,9 @@ class WarrenServer:
             wait_until(self._ready_or_gone, self._timeout_s or READY_TIMEOUT_S, "the line 'ready'")
         except TimeoutError:
             self.kill()
+        except BaseException:  # of a test that took too long: pytest would wait for it
+            self.kill()
+            raise
         if not self.running:
             raise RuntimeError(f"warren serve did not get ready:\n{self.output()}")
 
