@@ -3,9 +3,8 @@ documents of the same shape; what differs is listed with the reason."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -255,9 +254,9 @@ def test_answers_have_the_shapes_of_rabbitmq(theirs: Api, ours: Api) -> None:
 def _last_differences(theirs: Api, ours: Api, request: Request) -> list[str]:
     """What differs still when RabbitMQ has had the time to count what it shows."""
     differences = _differences(theirs, ours, request)
-    deadline = time.monotonic() + LATE_S
-    while request.method == "GET" and differences and time.monotonic() < deadline:
-        time.sleep(0.2)
+    if differences and request.method == "GET":
+        with suppress(TimeoutError):
+            wait_until(lambda: not _differences(theirs, ours, request), LATE_S, "the same shape")
         differences = _differences(theirs, ours, request)
     return differences
 
